@@ -24,7 +24,7 @@ def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[R
 
 
 @pytest.mark.full
-def test_a_solver_s_death_is_survived(job: Run) -> None:
+def test_job_survives_the_death_of_a_solver(job: Run) -> None:
     solver = f'{JOINED} test "$OMPI_COMM_WORLD_RANK" = 5 && {{ touch $MPIDATA_RUN/dead; kill -SEGV $$; }}; true'
     job.start(write_job(job.folder, trainer=f"{JOINED} sleep 1", solver=solver), TEST_UNTIL="{run}/dead")
     status, stdout, stderr = job.finish()
@@ -34,7 +34,7 @@ def test_a_solver_s_death_is_survived(job: Run) -> None:
 
 
 @pytest.mark.parametrize("victim", [pytest.param("program", marks=pytest.mark.full), "shim"])
-def test_the_scheduler_dies(job: Run, victim: str) -> None:
+def test_death_of_the_scheduler_fails_the_job(job: Run, victim: str) -> None:
     process = job.start(
         write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",)), TEST_UNTIL="/never", TEST_GRACE_S="1"
     )
@@ -53,7 +53,7 @@ def test_the_scheduler_dies(job: Run, victim: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGUSR1, marks=pytest.mark.full)])
-def test_asked_to_stop(job: Run, number: int) -> None:
+def test_sigterm_or_sigusr1_stops_the_job(job: Run, number: int) -> None:
     wait = "while ! test -e $MPIDATA_RUN/stop; do sleep 0.1; done"
     process = job.start(write_job(job.folder, *2 * (f"echo started; {wait}",)), TEST_UNTIL="/never")
     job.wait_for((job.run / "events.jsonl").exists)
@@ -67,7 +67,7 @@ def test_asked_to_stop(job: Run, number: int) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_ctrl_c_writes_a_checkpoint_where_the_job_has_them(job: Run, again: bool) -> None:
+def test_first_ctrl_c_requests_a_checkpoint_and_a_second_one_ends_the_job(job: Run, again: bool) -> None:
     deaf = {"TEST_DEAF": "1"} if again else {}
     wait = "sleep 60" if again else "while ! test -e $MPIDATA_RUN/stop; do sleep 0.1; done"
     path = write_job(job.folder, *2 * (f"trap '' TERM; echo started; {wait}",))
@@ -88,7 +88,7 @@ def test_ctrl_c_writes_a_checkpoint_where_the_job_has_them(job: Run, again: bool
 
 
 @pytest.mark.full
-def test_asked_to_stop_in_vain(job: Run) -> None:
+def test_ranks_that_ignore_a_stop_request_are_ended(job: Run) -> None:
     path = write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",))
     job.start(path, "--set", "checkpoint.within_s=0.5", TEST_UNTIL="/never", TEST_DEAF="1", TEST_LATE_S="0.5")
     job.wait_for((job.run / "events.jsonl").exists)
@@ -103,7 +103,7 @@ def test_asked_to_stop_in_vain(job: Run) -> None:
 
 
 @pytest.mark.full
-def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
+def test_sigterm_before_all_ranks_joined_ends_the_job(job: Run) -> None:
     job.start(write_job(job.folder), "--set", "trainers.program=[sleep, '60']", TEST_JOIN="/never")
     job.wait_for(lambda: (job.run / "progress.json").exists())
     assert job.process is not None
@@ -113,7 +113,7 @@ def test_asked_to_stop_before_all_have_joined(job: Run) -> None:
     assert not (job.run / "stop").exists() and job.nothing_left()
 
 
-def test_a_stray_signal_to_a_rank_before_all_have_joined_starts_again(job: Run) -> None:
+def test_stray_signal_to_a_rank_before_all_joined_restarts_the_job(job: Run) -> None:
     """The job did not ask the rank to end, so its death is handled like any other."""
     stray = f"{pulse(0)}; touch again; kill -TERM $PPID; exec sleep 60"
     trainer = f'if test "$RANK" = 1 && test ! -e again; then {stray}; fi'
@@ -128,7 +128,7 @@ def test_a_stray_signal_to_a_rank_before_all_have_joined_starts_again(job: Run) 
 
 
 @pytest.mark.full
-def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
+def test_death_of_a_rank_before_all_joined_restarts_the_job(job: Run) -> None:
     trainer = (
         'n=$(($(cat n 2>/dev/null || echo 0) + 1)); test "$RANK" = 1 && echo $n >n && test $n -lt 3 && kill -9 $$; true'
     )
@@ -143,7 +143,7 @@ def test_a_death_before_all_have_joined_starts_again(job: Run) -> None:
     assert "\nattempt 3\n" in (job.run / "private" / "plan").read_text() and job.nothing_left()
 
 
-def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
+def test_vanished_rank_before_all_joined_restarts_the_job(job: Run) -> None:
     go = job.folder / "go"
     process = job.start(
         write_job(job.folder, *2 * ("echo started; while ! test -e go; do sleep 0.1; done",)), TEST_JOIN=str(go)
@@ -160,7 +160,7 @@ def test_a_rank_that_vanishes_before_all_have_joined(job: Run) -> None:
 
 
 @pytest.mark.full
-def test_restarts(job: Run) -> None:
+def test_failing_job_is_restarted_at_most_as_often_as_requested(job: Run) -> None:
     # The scheduler is killed each time.
     trainer = f'{JOINED} echo "line of attempt $(ls -d $MPIDATA_RUN/exits* | wc -l)"'
     path = write_job(job.folder, trainer=trainer)
@@ -173,14 +173,14 @@ def test_restarts(job: Run) -> None:
 
 
 @pytest.mark.full
-def test_what_a_program_does_is_no_reason_to_restart(job: Run) -> None:
+def test_failing_program_does_not_restart_the_job(job: Run) -> None:
     path = write_job(job.folder, trainer=f"{JOINED} exit 3")
     job.start(path, "--restarts", "2", TEST_UNTIL="/never", TEST_GRACE_S="0.5")
     status, _, stderr = job.finish()
     assert status == 1 and "ended with exit status 3" in stderr and "Starting again" not in stderr
 
 
-def test_two_who_begin_a_run_under_one_name_at_once(job: Run) -> None:
+def test_concurrent_starts_under_one_name_create_one_run(job: Run) -> None:
     path, go = write_job(job.folder), job.folder / "go"
     both = [job.start(path, "--as", "night", TEST_UNTIL=str(go)) for _ in range(2)]
     wait_until(lambda: any(process.poll() is not None for process in both), 100)
@@ -191,7 +191,7 @@ def test_two_who_begin_a_run_under_one_name_at_once(job: Run) -> None:
     assert sorted(os.listdir(job.run.parent)) == [".begun-night", "1"] and job.nothing_left()
 
 
-def test_resume(job: Run) -> None:
+def test_stopped_run_is_resumed_and_a_running_or_complete_run_is_refused(job: Run) -> None:
     path = write_job(job.folder, *2 * ("echo started; sleep 60",))
     job.start(path, TEST_UNTIL="/never")
     job.wait_for_ranks()

@@ -125,7 +125,7 @@ def contents(run: Path) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_resume_can_be_prepared_again(
+def test_interrupted_preparation_of_a_resume_can_be_repeated(
     tmp_path: Path, job: Job, traced: Callable[..., tuple[int, str]], fault: str
 ) -> None:
     run, _, lock = prepare_run(job)
@@ -153,7 +153,9 @@ def test_a_resume_can_be_prepared_again(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_run_can_be_begun_again(tmp_path: Path, job: Job, traced: Callable[..., tuple[int, str]], fault: str) -> None:
+def test_interrupted_start_of_a_run_can_be_repeated(
+    tmp_path: Path, job: Job, traced: Callable[..., tuple[int, str]], fault: str
+) -> None:
     (tmp_path / "runs").mkdir()
     for where in interrupted(traced, lambda: begin(job), lambda: shutil.rmtree(tmp_path / "runs"), fault):
         run = begin(job)

@@ -29,7 +29,7 @@ def job(tmp_path: Path, shim: Path, require: Callable[[str], str]) -> Iterator[R
     run.end()
 
 
-def test_a_complete_run(job: Run) -> None:
+def test_complete_run_prints_its_figures_and_leaves_its_files(job: Run) -> None:
     job.start(
         write_job(job.folder, trainer='echo "epoch 1 of $RANK"', solver="echo $MPIDATA_RUN"), MPIDATA_REPORT="true"
     )
@@ -53,7 +53,7 @@ def test_a_complete_run(job: Run) -> None:
         ("echo oh no; kill -SEGV $$", "(rank {rank}, number {of_group} of the group) was killed by SIGSEGV. "),
     ],
 )
-def test_a_solver_that_ends_badly_without_fault_tolerance(job: Run, solver: str, said: str) -> None:
+def test_failing_solver_fails_the_job_without_fault_tolerance(job: Run, solver: str, said: str) -> None:
     path = write_job(job.folder, trainer="sleep 60", solver=f"{JOINED} {solver}")
     job.start(path, "--set", "launch.fault_tolerance=false", TEST_UNTIL="/never")
     status, stdout, stderr = job.finish()
@@ -67,7 +67,7 @@ def test_a_solver_that_ends_badly_without_fault_tolerance(job: Run, solver: str,
     assert job.nothing_left()
 
 
-def test_a_program_that_cannot_start(job: Run) -> None:
+def test_program_that_cannot_start_fails_the_job(job: Run) -> None:
     path = write_job(job.folder, trainer="sleep 60")
     program = job.folder / "solver"
     program.write_text("#!/no/such/shell\n")
@@ -78,7 +78,7 @@ def test_a_program_that_cannot_start(job: Run) -> None:
     assert job.nothing_left()
 
 
-def test_a_run_folder_that_is_removed(job: Run) -> None:
+def test_removed_run_folder_fails_the_job(job: Run) -> None:
     path = write_job(job.folder, trainer="sleep 60", solver=f"{JOINED} rm -rf $MPIDATA_RUN; sleep 60")
     job.start(path, "--set", "launch.fault_tolerance=false", TEST_UNTIL="/never")
     status, stdout, stderr = job.finish()
@@ -88,7 +88,7 @@ def test_a_run_folder_that_is_removed(job: Run) -> None:
     assert job.nothing_left()
 
 
-def test_no_launcher_at_all(job: Run) -> None:
+def test_launcher_output_is_shown_if_mpirun_fails_before_any_rank_starts(job: Run) -> None:
     # If mpirun fails before any rank has started, its output is shown.
     job.start(write_job(job.folder), PRTE_MCA_prte_tmpdir_base="/proc/none")
     status, _, stderr = job.finish()
@@ -96,7 +96,7 @@ def test_no_launcher_at_all(job: Run) -> None:
     assert job.summary()["status"] == "failed" and job.nothing_left()
 
 
-def test_a_failed_run_that_does_not_end_after_its_summary(job: Run) -> None:
+def test_failed_run_that_does_not_end_after_its_summary_is_ended(job: Run) -> None:
     started = time.monotonic()
     script = write_job(job.folder, solver="trap '' TERM; sleep 60 & sleep 60")
     job.start(script, TEST_GRACE_S="1", TEST_STATUS="failed")
@@ -105,20 +105,20 @@ def test_a_failed_run_that_does_not_end_after_its_summary(job: Run) -> None:
     assert job.summary()["status"] == "failed" and job.nothing_left()
 
 
-def test_programs_may_work_on_after_the_stream(job: Run) -> None:
+def test_programs_may_continue_after_the_stream_ends(job: Run) -> None:
     job.start(write_job(job.folder, trainer="sleep 3; echo saved"), TEST_GRACE_S="1")
     assert job.finish()[0] == 0
     assert "saved" in (job.run / "logs" / "rank-0001-trainer-0.log").read_text()
 
 
-def test_a_bad_end_after_the_stream_is_a_failure(job: Run) -> None:
+def test_nonzero_exit_after_the_stream_fails_the_job(job: Run) -> None:
     job.start(write_job(job.folder, trainer="sleep 2; echo no space for the model; exit 3"))
     status, _, errors = job.finish()
     assert status == 1 and job.summary()["status"] == "failed"
     assert "ended with exit status 3" in job.summary()["error"] and "no space for the model" in errors
 
 
-def test_a_signal_ends_the_job(job: Run) -> None:
+def test_ctrl_c_ends_a_job_whose_ranks_ignore_signals(job: Run) -> None:
     stubborn = "trap '' TERM INT HUP; echo started; sleep 60 & sleep 60; sleep 60"
     path = write_job(job.folder, stubborn, stubborn)
     process = job.start(path, "--set", "checkpoint.within_s=1", TEST_UNTIL="/never", TEST_DEAF="1", TEST_LATE_S="0.5")
@@ -140,7 +140,7 @@ def is_pending(pid: int, number: int) -> bool:
     return pending is not None and bool(int(pending[1], 16) >> (number - 1) & 1)
 
 
-def test_a_second_signal_does_not_wait(job: Run) -> None:
+def test_second_signal_ends_the_job_without_waiting_for_mpirun(job: Run) -> None:
     program = "echo started; sleep 60"
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # with nohup, the process would also ignore it
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
@@ -158,7 +158,7 @@ def test_a_second_signal_does_not_wait(job: Run) -> None:
 
 
 @pytest.mark.parametrize("victim", ["mpidata", "mpirun"])
-def test_nothing_outlives_a_kill(job: Run, victim: str) -> None:
+def test_no_process_outlives_a_killed_mpidata_or_mpirun(job: Run, victim: str) -> None:
     program = "trap '' TERM; echo started; sleep 60 & sleep 60"
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
     job.wait_for_ranks()
@@ -171,7 +171,7 @@ def test_nothing_outlives_a_kill(job: Run, victim: str) -> None:
         assert status == 1 and "killed by SIGKILL" in job.summary()["error"] and job.nothing_left()
 
 
-def test_the_first_of_two_runs_keeps_its_files(job: Run) -> None:
+def test_end_of_a_run_keeps_the_temporary_files_of_another(job: Run) -> None:
     path = write_job(job.folder, trainer="echo started; sleep 1", solver="echo started")
     go = job.folder / "go"
     job.start(path, TEST_UNTIL=str(go))
@@ -187,14 +187,14 @@ def test_the_first_of_two_runs_keeps_its_files(job: Run) -> None:
     assert job.finish()[0] == 0 and job.nothing_left()
 
 
-def test_bad_job_file(job: Run) -> None:
+def test_bad_job_file_is_refused_without_a_traceback(job: Run) -> None:
     job.start(write_job(job.folder), "--set", "buffer.capcity=1")
     status, stdout, stderr = job.finish()
     assert (status, stdout) == (2, "") and "capcity" in stderr and "Traceback" not in stderr
     assert not (job.folder / "runs").exists()
 
 
-def test_a_key_without_effect_is_said_once(job: Run) -> None:
+def test_key_without_effect_is_reported_once(job: Run) -> None:
     job.start(write_job(job.folder), "--set", "parameters.path=x.csv")
     status, stdout, stderr = job.finish()
     assert status == 0 and "no effect" not in stdout
@@ -202,7 +202,7 @@ def test_a_key_without_effect_is_said_once(job: Run) -> None:
     assert "mpidata: " + stderr in (job.run / "logs" / "rank-0000-scheduler.log").read_text()
 
 
-def test_dry_run(job: Run) -> None:
+def test_dry_run_prints_the_command_and_creates_no_run(job: Run) -> None:
     path = write_job(job.folder)
     job.start(path, "--dry-run")
     status, stdout, stderr = job.finish()
@@ -213,7 +213,7 @@ def test_dry_run(job: Run) -> None:
     assert not (job.folder / "runs").exists()
 
 
-def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
+def test_dry_run_of_a_named_run_prints_its_run_folder(job: Run) -> None:
     path = write_job(job.folder)
     for expected in ("# 7 ranks: .*; run folder {run}\n", "# {run}, started as nightly, is complete.\n"):
         job.start(path, "--as", "nightly", "--dry-run")
@@ -227,7 +227,7 @@ def test_dry_run_of_a_run_with_a_name(job: Run) -> None:
     assert f"; run folder {job.run}\n" in job.finish()[1]
 
 
-def test_folders_are_where_they_should(job: Run) -> None:
+def test_temporary_files_are_in_the_expected_folders(job: Run) -> None:
     # Otherwise `nothing_left` would check the wrong folder.
     go = job.folder / "go"
     names = "PMIX_SERVER_TMPDIR", "OMPI_MCA_btl_sm_backing_directory"
@@ -245,7 +245,7 @@ def test_folders_are_where_they_should(job: Run) -> None:
     assert tempfile.gettempdir() != str(job.temporary)
 
 
-def test_a_launcher_log_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_launcher_log_that_cannot_be_opened_raises_an_error(tmp_path: Path) -> None:
     run = make_plan(tmp_path, {}).run
     (run / "logs" / "launcher.log").mkdir()
     attempt = Attempt.of(RunFolder(run), Plan.read(RunFolder(run).plan))

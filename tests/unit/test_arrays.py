@@ -161,7 +161,7 @@ BASE = np.arange(12.0).reshape(3, 4)
         (Masked(np.array([1.0, 2.0]), [True, False]), [NAN, 2], "float64"),
     ],
 )
-def test_all_values_are_taken(values, expected, dtype):
+def test_arrays_are_converted_with_all_values(values, expected, dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = plain_array(values)
@@ -220,7 +220,7 @@ UNIT = "whose unit, 'metre', would be lost"
         pytest.param(10**5000, None, "which float64 does not hold", id="huge alone"),
     ],
 )
-def test_what_would_lose_something(values, dtype, why):
+def test_values_that_would_lose_information_are_refused(values, dtype, why):
     with pytest.raises(NotPlainError, match=why) as caught:
         plain_array(values, dtype)
     assert caught.value.advice.endswith(".") and "\n" not in str(caught.value)
@@ -254,13 +254,13 @@ def test_what_would_lose_something(values, dtype, why):
         ([1, 2], "int32", "int64"),
     ],
 )
-def test_numbers_of_python(value, dtype, made):
+def test_python_numbers_become_arrays_of_the_expected_dtype(value, dtype, made):
     result = plain_array(value, dtype)
     assert result.dtype == made and (result == value).all() and result.shape == np.shape(value)
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
-def test_bfloat16(lost):
+def test_bfloat16_tensors_are_converted(lost):
     tensor = torch.arange(6, dtype=torch.bfloat16).reshape(2, 3).T.requires_grad_()
     values = (tensor, [tensor, tensor], tensor[1, 1])[lost]
     made = plain_array(values, "bfloat16")
@@ -272,7 +272,7 @@ def test_bfloat16(lost):
     assert plain_floats(values).tolist() == expected.tolist()
 
 
-def test_arrays_of_ml_dtypes():
+def test_ml_dtypes_arrays_are_used_directly():
     values = np.array([1.5, -2], ml_dtypes.bfloat16)
     made = plain_array(values, "bfloat16")
     assert made is values and dtype_name(made.dtype) == "bfloat16"
@@ -280,7 +280,7 @@ def test_arrays_of_ml_dtypes():
 
 
 @pytest.mark.parametrize("value", [1, 1.5, "1.5", True, np.float32(1.5), torch.tensor([1.5]), np.array(2), masked(3)])
-def test_times(value):
+def test_scalars_are_accepted_as_times(value):
     assert plain_number(value) == float(value if not isinstance(value, torch.Tensor) else value.item())
 
 
@@ -291,12 +291,12 @@ def test_times(value):
         *(np.datetime64(5, "ns"), None, "now", [1.0], np.ones(2), torch.ones(2)),
     ],
 )
-def test_what_is_no_time(value):
+def test_other_values_are_refused_as_times(value):
     with pytest.raises((TypeError, ValueError, OverflowError, RuntimeError)):
         plain_number(value)
 
 
-def test_floats():
+def test_plain_floats_copies_and_converts_to_float64():
     one = np.ones(2)
     assert not np.shares_memory(plain_floats(one), one)
     for values in ([1, "2"], np.array([1, 2.0], object), torch.tensor([1, 2]), np.array([1, 2], "f2")):

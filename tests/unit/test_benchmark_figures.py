@@ -17,7 +17,7 @@ def measurements(**rates: list[float]) -> list[Measurement]:
     ]
 
 
-def test_a_spread_is_the_median_with_the_ends() -> None:
+def test_spread_is_the_median_with_minimum_and_maximum() -> None:
     assert Spread.of([3.0, 1.0, 100.0]) == Spread(3.0, 1.0, 100.0)
     assert Spread.of([4.0, 2.0]) == Spread(3.0, 2.0, 4.0)
     assert Spread.of([]) is None
@@ -30,7 +30,7 @@ def test_ratios_are_taken_within_a_round() -> None:
     assert figures.rate("a", KB) == Spread(100.0, 100.0, 200.0)
 
 
-def test_a_round_without_the_other_gives_no_ratio() -> None:
+def test_round_without_both_contenders_gives_no_ratio() -> None:
     measured = [one for one in measurements(a=[100, 200], b=[50, 100]) if (one.contender, one.round) != ("b", 1)]
     figures = Figures(measured, {"a": ["a"], "b": ["b"], "c": ["c"]})
     assert figures.ratio("a", "b", KB) == Spread(2.0, 2.0, 2.0)
@@ -38,7 +38,7 @@ def test_a_round_without_the_other_gives_no_ratio() -> None:
     assert figures.ratio("a", "b", 8 * KB) is None
 
 
-def test_the_best_of_a_row_is_that_of_the_medians() -> None:
+def test_best_contender_of_a_row_has_the_highest_median() -> None:
     """The best of each round would be raised by noise alone."""
     figures = Figures(measurements(calm=[10, 10, 10], wild=[1, 9, 90]), {"ceiling": ["wild", "calm"]})
     assert figures.best("ceiling", KB) == "calm"
@@ -54,7 +54,7 @@ def test_the_best_of_a_row_is_that_of_the_medians() -> None:
         (Spread(1234.5, 99.96, 4321.0), "1234 (100.0–4321)"),
     ],
 )
-def test_cells(spread: Spread | None, text: str) -> None:
+def test_cells_show_median_and_range(spread: Spread | None, text: str) -> None:
     assert table.cell(spread) == text
 
 
@@ -63,7 +63,7 @@ def test_sizes_have_names() -> None:
     assert table.size_name(100) == "100 B"
 
 
-def test_a_table_has_a_row_for_each_row_and_a_column_for_each_size() -> None:
+def test_table_has_one_line_per_row_and_one_column_per_size() -> None:
     figures = Figures(measurements(a=[1, 2, 3]), {"a": ["a"], "b": ["b"]})
     lines = table.table(figures, lambda row, size: table.cell(figures.rate(row, size))).splitlines()
     assert lines == ["| | 1 KB |", "| --- | ---: |", "| a | 2.00 (1.00–3.00) |", "| b | – |"]

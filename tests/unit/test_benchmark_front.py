@@ -49,7 +49,7 @@ def test_the_page_has_hand_written_mpi_and_the_best_peer(tmp_path: Path) -> None
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_peers_are_those_of_the_last_run_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_peers_come_from_the_last_complete_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "draw", lambda *_: None)
     write(tmp_path, "stream", contents(RATES | PEERS, begun="2026-01-01", settings="5 rounds."))
     write(tmp_path, "front", contents({name: 2 * rate for name, rate in RATES.items()}, begun="2026-02-01"))
@@ -61,14 +61,14 @@ def test_the_peers_are_those_of_the_last_run_of_all(tmp_path: Path, monkeypatch:
     assert "| mpidata fifo | 819 | 6554 |" in text and "another run" not in text
 
 
-def test_without_peers_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_states_if_no_peer_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "draw", lambda *_: None)
     write(tmp_path, "front", contents(RATES))
     text = (tmp_path / "front.md").read_text()
     assert "| best peer | – | – |" in text and "No peer was measured" in text and "GB/s" not in text
 
 
-def test_what_is_written_into_pages_stands_between_marks(tmp_path: Path) -> None:
+def test_figures_are_written_between_the_marks_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- front: made by python -m benchmarks --render -->\nold\n<!-- front ends -->\nb\n")
     front.write_between(page, ["new", "\\1"])

@@ -16,7 +16,7 @@ def page_of(module: Any, output: Path, values: dict[str, dict[str, list[float]]]
     return (output / f"{module.NAME}.md").read_text()
 
 
-def test_the_pages(tmp_path: Path) -> None:
+def test_pages_show_the_measured_values(tmp_path: Path) -> None:
     first, last = benchmarks()[:7], benchmarks()[7:]
     scheduler, dispatch, failure, meshes, producers, publishing, inference = first
     batches, rows, loaders, edges, training, growth, ranks = last

@@ -32,9 +32,7 @@ class Interrupted:
         return cases.run_rounds("x", both, self._settings, render)
 
 
-def test_what_failed_or_is_left_is_measured_again_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_failed_and_missing_measurements_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "describe", lambda: {"cores": "2"})
     run = Interrupted(tmp_path)
     with pytest.raises(KeyboardInterrupt):
@@ -54,9 +52,7 @@ def test_what_failed_or_is_left_is_measured_again_and_nothing_else(
     assert run.run() == [] and len(run.order) == 10
 
 
-def test_other_sources_another_machine_or_other_seconds_begin_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_sources_machine_or_duration_start_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = {"cores": "2", "load before": "0.1"}
     key = rounds.key_of(2.0, machine)
     assert rounds.key_of(2.0, {**machine, "load before": "3.0"}) == key

@@ -82,7 +82,7 @@ def test_a_run_writes_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert (tmp_path / "stream.md").read_text() == text
 
 
-def test_every_contender_takes_its_turn_at_being_first(tmp_path: Path) -> None:
+def test_order_of_contenders_alternates_between_rounds(tmp_path: Path) -> None:
     order: list[str] = []
 
     class Noting(Fake):
@@ -94,19 +94,19 @@ def test_every_contender_takes_its_turn_at_being_first(tmp_path: Path) -> None:
     assert order == ["a", "b", "b", "a"]
 
 
-def test_the_contenders_have_names_of_their_own_and_the_references_are_among_them() -> None:
+def test_contender_names_are_unique_and_include_the_references() -> None:
     everyone = contenders()
     assert len({one.name for one in everyone}) == len(everyone)
     assert set(table.REFERENCES) <= {one.row for one in everyone}
 
 
-def test_the_ceiling_is_started_as_jobs_are() -> None:
+def test_mpi_ceiling_uses_the_mpirun_placement_of_jobs() -> None:
     plan: Any = SimpleNamespace(world=2, run="run", fault_tolerance="ulfm", trainers_at_least=0)
     assert mpirun_command(Path("mpirun"), Path("shim"), plan)[3:-2] == PLACEMENT
 
 
 @pytest.mark.parametrize("size", stream.SIZES)
-def test_samples_before_the_clock_are_whole_batches_and_fill_the_queue(tmp_path: Path, size: int) -> None:
+def test_warm_up_samples_are_complete_batches_and_fill_the_queue(tmp_path: Path, size: int) -> None:
     cell = Cell.plan(tmp_path, size, 2.0)
     assert cell.warm % BATCH == 0
     assert cell.warm >= cell.queue >= 2 * BATCH
@@ -114,7 +114,7 @@ def test_samples_before_the_clock_are_whole_batches_and_fill_the_queue(tmp_path:
     assert Cell.read(tmp_path) == cell
 
 
-def test_a_producer_waits_at_the_gate_and_ends_when_told(tmp_path: Path) -> None:
+def test_producer_waits_at_the_gate_and_stops_on_request(tmp_path: Path) -> None:
     Gate.make(tmp_path)
     consumer, steps = Gate(tmp_path, 0.05), Gate(tmp_path, 0.05).steps(warm=3)
     assert list(itertools.islice(steps, 3)) == [0, 1, 2]
@@ -128,7 +128,7 @@ def test_a_producer_waits_at_the_gate_and_ends_when_told(tmp_path: Path) -> None
     assert list(steps) == []
 
 
-def test_batches_made_before_the_clock_do_not_count(tmp_path: Path) -> None:
+def test_batches_made_before_the_clock_starts_do_not_count(tmp_path: Path) -> None:
     cell = Cell(tmp_path, KB, 0.05, warm=BATCH, queue=BATCH)
     Gate.make(tmp_path)
 
@@ -155,14 +155,14 @@ def test_a_result_is_that_of_the_last_process(tmp_path: Path) -> None:
     assert run_processes([[sys.executable, "-c", code]], cell) == Result(64, 0.5)
 
 
-def test_the_exponent_of_growth() -> None:
+def test_exponent_of_growth_is_fitted() -> None:
     assert cases.exponent([(1, 5.0), (2, 10.0), (8, 40.0)]) == pytest.approx(1.0)
     assert cases.exponent([(1, 8.0), (4, 2.0)]) == pytest.approx(-1.0)
     assert cases.exponent([(10, 3.0), (1000, 3.0)]) == pytest.approx(0.0)
     assert cases.exponent([(2, 3.0), (2, 4.0)]) is None
 
 
-def test_cases_are_measured_in_turn_and_one_that_fails_is_named(tmp_path: Path) -> None:
+def test_cases_are_measured_in_turn_and_failures_named(tmp_path: Path) -> None:
     order: list[str] = []
     rendered: list[Path] = []
 
@@ -219,7 +219,7 @@ def small_parts(store: Path) -> Path:
 @pytest.mark.parametrize(
     "module", ["training", "growth", "failure", "dispatch", "producers", "batches", "rows", "loaders"]
 )
-def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
+def test_one_case_of_each_benchmark_is_measured(module: str, tmp_path: Path) -> None:
     (benchmark,) = choose([module]).others
     measured: dict[str, Any] = {
         "training": lambda: benchmark.measure("small", "stream, fifo", 0.2),  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def test_a_case_of_each_is_measured(module: str, tmp_path: Path) -> None:
     assert all(value >= 0 for value in found.values()) and any(value > 0 for value in found.values()), found
 
 
-def test_the_time_of_a_put_that_has_not_ended_counts(tmp_path: Path) -> None:
+def test_time_of_an_unfinished_put_counts(tmp_path: Path) -> None:
     Board.make(tmp_path)
     board, other = Board(tmp_path, 1.0), Board(tmp_path, 1.0)
     board.begin_put(0)
@@ -250,20 +250,20 @@ def test_the_time_of_a_put_that_has_not_ended_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", producers.SIZES)
 @pytest.mark.parametrize("count", [*producers.PRODUCERS, MOST_PRODUCERS])
-def test_samples_of_many_producers_before_the_clock_are_whole_batches(tmp_path: Path, size: int, count: int) -> None:
+def test_warm_up_samples_of_many_producers_are_complete_batches(tmp_path: Path, size: int, count: int) -> None:
     cell = plan(tmp_path, size, count, 1.0)
     assert count * cell.warm % producers.BATCH == 0
     assert cell.queue >= 2 and count * cell.queue >= 2 * producers.BATCH
 
 
 @pytest.mark.parametrize("few", ["--pairs", "--most"])
-def test_one_pair_is_too_few(few: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_pair_is_refused(few: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         against.main(["--edges", "lent", few, "1"])
     assert "one pair has no interval" in capsys.readouterr().err
 
 
-def test_what_has_no_limit_beside_it_is_measured_alone(
+def test_figures_without_a_limit_are_measured_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = iter([0.09, 0.12, 0.08, 40_000.0, 41_000.0, 42_000.0])
@@ -277,7 +277,7 @@ def test_what_has_no_limit_beside_it_is_measured_alone(
     assert "dispatches 2: 4.1e+04 (4e+04 to 4.2e+04), 3 times, goal 50000: missed\n" in told
 
 
-def test_many_producers_are_measured_without_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_producers_benchmark_skips_missing_contenders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "measure", lambda way, count, *_: {"samples_per_s": 10.0 * count, "held": 0.5})
     monkeypatch.setattr(producers, "_missing", lambda way: "no server" if way == "Redis" else None)
     assert producers.run(cases.Settings(2, 1.0, tmp_path)) == ["Redis: no server"]
@@ -312,7 +312,7 @@ def test_ranks_are_measured_with_both_mpis(kind: str, require: Callable[[str], s
         assert 20 < few["files"] < more["files"] < 20_000
 
 
-def test_the_page_of_ranks_says_where_mpich_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mpich_is_reported_by_the_ranks_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranks.shutil, "which", {"mpicc.mpich": "/usr/bin/mpicc.mpich"}.get)
     missing: list[str] = []
     monkeypatch.setattr(ranks, "find_mpirun", lambda: Path("mpirun"))
@@ -320,7 +320,7 @@ def test_the_page_of_ranks_says_where_mpich_is_missing(monkeypatch: pytest.Monke
     assert missing == ["MPICH: no mpirun.mpich and mpicc.mpich; `make test-packages` installs them"]
 
 
-def test_files_are_counted_that_were_opened() -> None:
+def test_opened_files_are_counted_from_strace_output() -> None:
     table = "    calls    errors syscall\n--------- --------- --------\n     1084       304 openat\n"
     assert ranks.opened(f"{table}        6           open\n     1090       304 total\n") == 786
     assert ranks.opened("     1090           total\n") == 1090

@@ -27,7 +27,7 @@ def test_version(run: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "\nbuilt with no MPI: run `pip install .`\n" in run.invoke(cli.main, ["--version"]).output
 
 
-def test_check(tmp_path: Path, run: CliRunner) -> None:
+def test_check_prints_ranks_and_simulations(tmp_path: Path, run: CliRunner) -> None:
     job = write_job(tmp_path)
     result = run.invoke(cli.main, ["check", str(job), "--set", "validation.count=2"])
     assert result.exit_code == 0
@@ -38,7 +38,9 @@ def test_check(tmp_path: Path, run: CliRunner) -> None:
     assert result.output == f"{tmp_path / 'files.yaml'}: correct. 5 ranks, no simulations.\n"
 
 
-def test_check_asks_whether_trainers_may_die(tmp_path: Path, run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_refuses_elastic_trainers_without_ulfm(
+    tmp_path: Path, run: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = tmp_path / "files.yaml"
     job.write_text("trainers: {ranks: 2, program: [sh, trainer.sh], elastic: true}\nloaders: {ranks: 1}\n")
     (tmp_path / "trainer.sh").touch()
@@ -52,7 +54,7 @@ def test_check_asks_whether_trainers_may_die(tmp_path: Path, run: CliRunner, mon
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_a_bad_job_file(
+def test_bad_job_file_is_refused_without_creating_a_run(
     tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_ID"):
@@ -65,17 +67,17 @@ def test_a_bad_job_file(
     assert not (tmp_path / "runs").exists()
 
 
-def test_no_job_file(tmp_path: Path, run: CliRunner) -> None:
+def test_missing_job_file_is_refused(tmp_path: Path, run: CliRunner) -> None:
     result = run.invoke(cli.main, ["check", str(tmp_path / "gone.yaml")])
     assert result.exit_code == 2 and "gone.yaml" in result.output
 
 
-def test_a_launcher_that_is_not_known(tmp_path: Path, run: CliRunner) -> None:
+def test_unknown_launcher_is_refused(tmp_path: Path, run: CliRunner) -> None:
     result = run.invoke(cli.main, ["run", str(write_job(tmp_path))], env={"FLUX_TASK_RANK": "0"})
     assert result.exit_code == 2 and "FLUX_TASK_RANK=0" in result.output
 
 
-def test_config(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_prints_the_build_flags(run: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_flags, "flags", lambda kind: [f"-{kind}", "a b"])
     result = run.invoke(cli.main, ["config", "--libs", "--cflags"])
     assert result.output == "-cflags 'a b' -libs 'a b'\n"

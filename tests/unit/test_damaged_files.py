@@ -154,7 +154,7 @@ NAME = st.integers(0, 60)
 
 @MANY
 @given(which=WHICH, places=BYTES, cut=CUT)
-def test_bytes_of_a_checkpoint(
+def test_damaged_bytes_of_a_checkpoint_give_a_clear_error(
     checkpoint: Path, which: int, places: list[tuple[float, int]], cut: float | None
 ) -> None:
     expect_a_sentence(use_checkpoint, checkpoint, lambda folder: harm_bytes(folder, which, places, cut))
@@ -162,19 +162,21 @@ def test_bytes_of_a_checkpoint(
 
 @MANY
 @given(which=WHICH, places=BYTES, cut=CUT)
-def test_bytes_of_a_record(record: Path, which: int, places: list[tuple[float, int]], cut: float | None) -> None:
+def test_damaged_bytes_of_a_record_give_a_clear_error(
+    record: Path, which: int, places: list[tuple[float, int]], cut: float | None
+) -> None:
     expect_a_sentence(use_record, record, lambda folder: harm_bytes(folder, which, places, cut))
 
 
 @MANY
 @given(which=WHICH, name=NAME, what=WHAT, value=VALUES, shape=SHAPES, dtype=DTYPES)
-def test_structure_of_a_checkpoint(checkpoint: Path, **harm: Any) -> None:
+def test_damaged_structure_of_a_checkpoint_gives_a_clear_error(checkpoint: Path, **harm: Any) -> None:
     expect_a_sentence(use_checkpoint, checkpoint, lambda folder: harm_structure(folder, **harm))
 
 
 @MANY
 @given(which=WHICH, name=NAME, what=WHAT, value=VALUES, shape=SHAPES, dtype=DTYPES)
-def test_structure_of_a_record(record: Path, **harm: Any) -> None:
+def test_damaged_structure_of_a_record_gives_a_clear_error(record: Path, **harm: Any) -> None:
     expect_a_sentence(use_record, record, lambda folder: harm_structure(folder, **harm))
 
 
@@ -187,7 +189,7 @@ KEYS = ["tries", "retries", "set_aside", "lost_groups", "first", "last", "record
 
 @MANY
 @given(state=st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3) | JSON)
-def test_the_state_of_a_scheduler(checkpoint: Path, state: Any) -> None:
+def test_damaged_state_of_the_scheduler_gives_a_clear_error(checkpoint: Path, state: Any) -> None:
     def harm(folder: Path) -> None:
         plan = plan_of(folder, 2)
         (path_of(plan.run / "checkpoints", plan.checkpoint) / SCHEDULER).write_text(json.dumps(state))
@@ -195,7 +197,7 @@ def test_the_state_of_a_scheduler(checkpoint: Path, state: Any) -> None:
     expect_a_sentence(use_checkpoint, checkpoint, harm)
 
 
-def test_the_undamaged_ones_can_be_used(checkpoint: Path, record: Path) -> None:
+def test_undamaged_checkpoint_and_record_are_usable(checkpoint: Path, record: Path) -> None:
     use_checkpoint(checkpoint)
     use_record(record)
     assert len(RecordedDataset(record)) == 6 and len(FIELDS) == 2

@@ -43,7 +43,7 @@ def test_ratios_are_taken_seed_by_seed() -> None:
     assert np.log([found.low, found.high]) == pytest.approx([logs.mean() - error, logs.mean() + error], abs=1e-4)
 
 
-def test_the_test_of_signs_is_exact() -> None:
+def test_sign_flip_test_is_exact() -> None:
     logs = np.array([0.4, 0.1, -0.2, 0.3, 0.5])
     signs = np.array(list(itertools.product([-1, 1], repeat=5)))
     p = (abs(signs @ logs) >= abs(logs.sum()) - 1e-12).mean()
@@ -54,13 +54,13 @@ def test_the_test_of_signs_is_exact() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_errors_are_summed_up() -> None:
+def test_quantities_summarise_the_errors() -> None:
     found = quantities(np.arange(1.0, 101.0)[::-1])
     assert list(found) == list(QUANTITIES) and found["worst5"] == pytest.approx(98.0)
     assert found["mean"] == found["p50"] == 50.5 and found["max"] == 100.0 and found["p99"] == pytest.approx(99.01)
 
 
-def test_runs_are_made_once_and_those_that_are_left_later(tmp_path: Path) -> None:
+def test_runs_are_made_once_and_the_remaining_ones_later(tmp_path: Path) -> None:
     made: list[str] = []
 
     def run(name: str, folder: Path, results: Results) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_runs_are_made_once_and_those_that_are_left_later(tmp_path: Path) -> Non
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 4
 
 
-def test_several_runs_are_made_at_once_behind_the_one_that_they_need(tmp_path: Path) -> None:
+def test_runs_are_made_concurrently_after_the_run_they_need(tmp_path: Path) -> None:
     both = threading.Barrier(2, timeout=20)
 
     def run(name: str, folder: Path, results: Results) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_several_runs_are_made_at_once_behind_the_one_that_they_need(tmp_path: P
     assert [json.loads(line)["run"] for line in (tmp_path / "x.jsonl").open()] == ["production", "b", "a", "c"]
 
 
-def test_results_are_compact() -> None:
+def test_results_are_rounded_to_four_digits() -> None:
     assert digits({"a": 0.123456, "b": [1, 2.0], "c": {"d": 123456.7}}) == {
         "a": 0.1235,
         "b": [1, 2.0],
@@ -102,7 +102,7 @@ def test_results_are_compact() -> None:
     }
 
 
-def test_each_arm_of_the_heat_equation_has_each_seed_after_the_files_are_produced() -> None:
+def test_heat_experiment_produces_its_files_before_all_arms_and_seeds() -> None:
     names = [run.name for run in heat.part(False).runs]
     assert len(names) == 26 and names[0] == "production" and "offline, few 4" in names
 
@@ -128,7 +128,7 @@ def test_the_page_compares_at_equal_steps_and_at_equal_time(tmp_path: Path) -> N
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_simulation_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_simulation_equals_that_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(heat.__file__).parent))
     import problem
 
@@ -141,7 +141,7 @@ def test_one_simulation_is_that_of_many(monkeypatch: pytest.MonkeyPatch) -> None
     assert abs(end - 200).max() < 500 * np.exp(-2 * np.pi**2 * 0.1 * 0.5) * (16 / np.pi**2)
 
 
-def test_each_arm_of_a_surrogate_that_steps_has_each_seed_and_no_seed_is_tuned_and_confirmed() -> None:
+def test_stepping_experiment_uses_separate_seeds_for_tuning_and_confirmation() -> None:
     tuned, confirmed, watched = (part(False) for part in (stepping.tuning, stepping.confirmation, stepping.why))
     seeds = [{run.name.split()[-1] for run in part.runs} for part in (tuned, confirmed, watched)]
     assert [len(part) for part in seeds] == [5, 20, 5] and len(set.union(*seeds)) == 30
@@ -158,7 +158,7 @@ def stepped(scale: float, worst: float) -> dict[str, Any]:
     return errors | {"last": dict(errors)} | more | watched
 
 
-def test_arms_are_compared_by_the_seeds_that_all_have(tmp_path: Path) -> None:
+def test_arms_are_compared_by_their_common_seeds(tmp_path: Path) -> None:
     results = {}
     for seed, (arm, scale) in itertools.product(range(3), (("uniform", 1.0), ("sobol", 0.5), ("power", 2.0))):
         if (arm, seed) != ("power", 2):
@@ -212,7 +212,7 @@ def test_all_arms_begin_with_the_same_simulations(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     "policy", ["random", "most drawn", "oldest drawn", "least drawn first", "by simulation", "firo"]
 )
-def test_buffers_keep_their_budget_and_lose_nothing_that_was_not_drawn(policy: str) -> None:
+def test_buffers_keep_their_budget_and_lose_no_undrawn_sample(policy: str) -> None:
     buffer = make_buffer(policy, 0.25, 4, np.arange(400) // 20, np.random.default_rng(0))
     drawn, steps = 0, 0
     for sample in range(400):
@@ -249,7 +249,7 @@ class Batches(list):
         assert losses.shape == (len(batch["u"]),)
 
 
-def test_a_surrogate_is_told_the_parameters_of_its_equation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_surrogate_receives_the_parameters_of_its_equation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(Path(stepping.__file__).parent))
     monkeypatch.setitem(sys.modules, "problem", problem)
     import online
@@ -275,7 +275,7 @@ def test_a_surrogate_is_told_the_parameters_of_its_equation(monkeypatch: pytest.
     assert correlations(tmp_path / "losses.csv", {"0": 0.1, "2": 0.3, "5": 0.2})["difficulty"] == pytest.approx(1.0)
 
 
-def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:
+def test_burgers_solution_matches_the_cole_hopf_transform() -> None:
     viscosity, amplitude = 0.1, 1.0
     *_, u = solve(EQUATIONS["burgers"], np.array([[np.log10(viscosity), 0.0, amplitude, 0.0, 0.0]]))
     # u = -2 nu phi_x / phi, and phi is the convolution of its start with the kernel of the heat equation.
@@ -288,13 +288,13 @@ def test_burgers_equation_is_solved_as_by_cole_and_hopf() -> None:
     assert len(steps) == 41 and steps[-1][0] == pytest.approx(2.0) and np.allclose(steps[-1][1]["u"], u[0], atol=1e-6)
 
 
-def test_the_kuramoto_sivashinsky_equation_grows_by_its_unstable_waves() -> None:
+def test_kuramoto_sivashinsky_growth_matches_its_unstable_waves() -> None:
     length = 2 * np.pi * np.sqrt(2)  # wave number 1 grows most, by exp(t / 4)
     states = list(solve(EQUATIONS["kuramoto-sivashinsky"], np.array([[length, 1e-4, 0.0, 0.0, 0.0]])))
     assert abs(states[-1]).max() == pytest.approx(1e-4 * np.exp(10.0 / 4), rel=0.01)
 
 
-def test_the_gray_scott_system_is_solved_as_by_smaller_steps() -> None:
+def test_gray_scott_solution_matches_smaller_steps() -> None:
     system = EQUATIONS["gray-scott"]
     nothing = np.array([[0.04, 0.06, 0.0, 5.0, 1.0]])
     *_, still = solve(system, nothing)
@@ -315,7 +315,7 @@ class Published(dict):  # type: ignore[type-arg]
     version = 1
 
 
-def test_a_committee_chooses_where_two_checkpoints_disagree_and_not_all_in_one_place(stepping_folder: None) -> None:
+def test_committee_chooses_spread_points_of_large_disagreement(stepping_folder: None) -> None:
     from committee import Committee
     from surrogate import network
 
@@ -341,7 +341,7 @@ def test_a_committee_chooses_where_two_checkpoints_disagree_and_not_all_in_one_p
     assert nearest.min() > 0.1
 
 
-def test_a_diffusion_model_draws_what_is_hard(stepping_folder: None) -> None:
+def test_diffusion_sampler_favours_difficult_parameters(stepping_folder: None) -> None:
     from diffusion import Diffusion
 
     space = Space([(0.0, 2.0), (-1.0, 1.0)])

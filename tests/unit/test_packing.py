@@ -40,7 +40,7 @@ def make_window(simulation: int, first: int) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("window", [1, 2])
-def test_a_batch_is_packed(window: int) -> None:
+def test_samples_are_packed_at_their_offsets(window: int) -> None:
     """Each sample and step lies where the offsets say, with indices shifted by what comes before."""
     keys = [(simulation, 2 * step) for simulation in range(2) for step in range(4)]
     samples = [(make_sample if window == 1 else make_window)(*key) for key in keys]
@@ -68,7 +68,7 @@ def test_a_batch_is_packed(window: int) -> None:
     assert batch["step"].reshape(8, -1)[:, 0].tolist() == [key[1] for key in keys]
 
 
-def test_what_was_added_or_left_out() -> None:
+def test_added_or_removed_keys_are_packed_unless_a_length_is_missing() -> None:
     samples = [make_sample(0, step) | {"target": 0.5 * step, "name": "x"} for step in range(3)]
     for sample in samples:
         del sample["flags"]

@@ -23,23 +23,23 @@ def entry(monkeypatch: pytest.MonkeyPatch, home: Path | None) -> None:
     monkeypatch.setattr(pwd, "getpwuid", getpwuid)
 
 
-def test_what_is_there_stays() -> None:
+def test_existing_home_and_user_are_kept() -> None:
     assert found(HOME="/nowhere", USER="x") == ("/nowhere", "x") and found(HOME="/", LOGNAME="x") == ("/", None)
 
 
 @pytest.mark.parametrize("empty", [{}, {"HOME": "", "USER": ""}])
-def test_the_folder_of_the_user_is_taken(
+def test_home_is_read_from_the_user_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: dict[str, str]
 ) -> None:
     entry(monkeypatch, tmp_path)
     assert found(**empty) == (str(tmp_path), "me")
 
 
-def test_a_folder_that_is_not_there_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_home_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry(monkeypatch, tmp_path / "none")
     assert found() == ("/", "me")
 
 
-def test_a_user_without_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_without_an_entry_is_named_by_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
     entry(monkeypatch, None)
     assert found() == ("/", str(os.geteuid()))

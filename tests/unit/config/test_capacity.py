@@ -38,12 +38,12 @@ def buffer(folder: Path, buffer: str, fields: str = BOXES, samples: str = "{}") 
         ("GiB", None), ("-1 GiB", None), ("1e3 GiB", None), ("2  GiB", None), ("", None), ("\u0664 KiB", None),
     ],
 )  # fmt: skip
-def test_sizes(text: str, size: int | None) -> None:
+def test_sizes_with_units_are_parsed_and_others_rejected(text: str, size: int | None) -> None:
     assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("size", [20, 1 << 10, 3 << 19, 1 << 31, 5 << 40])
-def test_a_size_is_written_as_it_is_read(size: int) -> None:
+def test_printed_sizes_can_be_parsed(size: int) -> None:
     text = size_text(size)
     assert text == "20 bytes" or parse_size(text) == size
 
@@ -59,14 +59,14 @@ def test_a_size_is_written_as_it_is_read(size: int) -> None:
         ("{capacity: 1 KB, policy: fifo}", "{}", {"capacity": 1, "watermark": 0}),
     ],
 )
-def test_of_samples_of_one_size_bytes_are_so_many_samples(
+def test_bytes_become_a_number_of_samples_if_samples_have_one_size(
     folder: Path, given: str, samples: str, wanted: dict[str, Any]
 ) -> None:
     planned = buffer(folder, given, samples=samples)
     assert {key: getattr(planned, key) for key in wanted} == wanted and not planned.capacity_in_bytes
 
 
-def test_of_samples_with_lengths_they_are_bytes(folder: Path) -> None:
+def test_capacity_in_bytes_is_kept_for_samples_with_lengths(folder: Path) -> None:
     planned = buffer(folder, "{capacity: 2 TiB, policy: firo}", MESH)
     assert (planned.capacity, planned.capacity_in_bytes, planned.watermark) == (2**41, 1, 0)
     assert buffer(folder, "{capacity: 1 KB, policy: firo, watermark: 500}", MESH).watermark == 500
@@ -87,7 +87,7 @@ def test_of_samples_with_lengths_they_are_bytes(folder: Path) -> None:
         ("{capacity: 5 KB, watermark: 3}", "{window: 2}", "Windows of 2 steps with 'buffer.watermark' 3 need 6"),
     ],
 )
-def test_what_makes_no_sense_is_refused(folder: Path, given: str, samples: str, sentence: str) -> None:
+def test_invalid_capacities_are_refused(folder: Path, given: str, samples: str, sentence: str) -> None:
     with pytest.raises(JobFileError) as caught:
         buffer(folder, given, samples=samples)
     assert sentence in str(caught.value) and "\n" not in str(caught.value)

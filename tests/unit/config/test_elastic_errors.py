@@ -41,7 +41,7 @@ loaders: {ranks: 1}
         ),
     ],
 )
-def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, setting: str, sentence: str) -> None:
+def test_each_mistake_about_elastic_trainers_gives_one_message(folder: Path, setting: str, sentence: str) -> None:
     lines = problems(folder, ELASTIC, setting)
     assert any(line.startswith("job.yaml: ") and sentence in line for line in lines), lines
     assert len(lines) == 1, lines
@@ -53,7 +53,7 @@ def test_a_mistake_about_trainers_that_die_gives_a_sentence(folder: Path, settin
         ("journal=true", "'journal' cannot be combined"),
     ],
 )
-def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, setting: str, what: str) -> None:
+def test_journal_with_elastic_trainers_of_a_stream_is_refused(folder: Path, setting: str, what: str) -> None:
     text = GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}")
     (line,) = problems(folder, text, setting)
     sentence = f"{what} with 'trainers.elastic' if 'solvers' send the samples. Remove one of the two."
@@ -62,13 +62,13 @@ def test_what_does_not_come_again_in_a_stream_gives_a_sentence(folder: Path, set
 
 
 @pytest.mark.parametrize("section", ["solvers", "loaders"])
-def test_what_is_spawned_goes_with_elastic_trainers(folder: Path, section: str) -> None:
+def test_spawned_groups_and_loaders_are_accepted_with_elastic_trainers(folder: Path, section: str) -> None:
     (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))
     job = load_job(folder / "job.yaml", ["loaders.ranks=1", f"{section}.start=spawn"])
     assert getattr(job, section).start == "spawn"
 
 
-def test_loaders_go_with_elastic_trainers_of_a_stream(folder: Path) -> None:
+def test_loaders_are_accepted_with_elastic_trainers_of_a_stream(folder: Path) -> None:
     (folder / "job.yaml").write_text(GOOD.replace("train.py]}", "train.py], ranks: 3, elastic: true}"))
     assert load_job(folder / "job.yaml", ["loaders.ranks=1"]).loaders is not None
 
@@ -76,12 +76,12 @@ def test_loaders_go_with_elastic_trainers_of_a_stream(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("elastic", "at_least"), [("false", 0), ("true", 1), ("{}", 1), ("{at_least: 2}", 2), ("{at_least: 1}", 1)]
 )
-def test_how_many_trainers_go_on(folder: Path, elastic: str, at_least: int) -> None:
+def test_elastic_key_sets_the_least_number_of_trainers(folder: Path, elastic: str, at_least: int) -> None:
     (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", f"elastic: {elastic}"))
     assert load_job(folder / "job.yaml").trainers.at_least == at_least
 
 
-def test_spares_of_trainers_that_are_not_elastic(folder: Path) -> None:
+def test_spare_trainers_without_elastic_are_refused(folder: Path) -> None:
     (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "spares: 2"))
     with pytest.raises(
         JobFileError, match="'trainers.spares' is 2, but without 'trainers.elastic' the death of a trainer"
@@ -89,7 +89,7 @@ def test_spares_of_trainers_that_are_not_elastic(folder: Path) -> None:
         load_job(folder / "job.yaml")
 
 
-def test_spares_are_ranks_of_the_job(folder: Path) -> None:
+def test_spare_trainers_are_ranks_of_the_job(folder: Path) -> None:
     (folder / "job.yaml").write_text(ELASTIC.replace("elastic: true", "elastic: true, spares: 2"))
     job = load_job(folder / "job.yaml")
     assert job.world_size == 1 + 3 + 2 + job.loaders.ranks and "3 trainers, 2 spares" in job.layout

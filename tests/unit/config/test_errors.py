@@ -174,7 +174,7 @@ from mpidata.errors import JobFileError
         ("parameters.count.x=1", "'parameters.count' is 8, so 'parameters.count.x' cannot be set."),
     ],
 )
-def test_a_mistake_gives_one_sentence(folder: Path, setting: str, sentence: str) -> None:
+def test_each_mistake_gives_one_message(folder: Path, setting: str, sentence: str) -> None:
     (line,) = problems(folder, GOOD, setting)
     assert line.startswith("job.yaml: ") and sentence.replace("{folder}", str(folder)) in line
     assert line.endswith(f"(--set {setting})") or "=" not in setting or "missing key" in line
@@ -182,7 +182,7 @@ def test_a_mistake_gives_one_sentence(folder: Path, setting: str, sentence: str)
 
 @pytest.mark.parametrize("word", ["<", ">", ">>", "<<", "|", "||", "&&", "&", ";", "2>", "2>&1", "&>", "<in", ">out"])
 @pytest.mark.parametrize("key", ["solvers.program", "trainers.program", "solvers.carried.launcher"])
-def test_words_for_a_shell_are_refused(folder: Path, key: str, word: str) -> None:
+def test_shell_operators_in_a_command_are_refused(folder: Path, key: str, word: str) -> None:
     setting = f"{key}=[env, a b, {json.dumps(word)}]"
     more = ("solvers.carried.ranks=1",) if "carried" in key else ()
     (line,) = problems(folder, GOOD, *more, setting)
@@ -193,7 +193,7 @@ def test_words_for_a_shell_are_refused(folder: Path, key: str, word: str) -> Non
 @pytest.mark.parametrize(
     "word", ["a<b", "a|b", "x > 0", "3<5", "--a=>b", "a;", "-", "2", "a&b", "print(1 > 0)", "(a|b)"]
 )
-def test_signs_within_a_word_are_no_business_of_a_shell(folder: Path, word: str) -> None:
+def test_shell_characters_within_a_word_are_accepted(folder: Path, word: str) -> None:
     (folder / "job.yaml").write_text(GOOD)
     job = load_job(folder / "job.yaml", [f"solvers.program=[env, {json.dumps(word)}]"])
     assert job.solvers.program == ("env", word)
@@ -208,7 +208,7 @@ def test_signs_within_a_word_are_no_business_of_a_shell(folder: Path, word: str)
         ("{{a}", "'solvers.program[1]' is '{{a}'. Write '{name}' for the value of a parameter, and '}}' for a brace."),
     ],
 )
-def test_placeholders_in_arguments(folder: Path, argument: str, sentence: str) -> None:
+def test_invalid_placeholders_in_arguments_are_refused(folder: Path, argument: str, sentence: str) -> None:
     setting = f"solvers={{program: [./heat2d, '{argument}'], start: spawn, lifetime: simulation}}"
     (line,) = problems(folder, GOOD, setting)
     assert sentence in line
@@ -230,21 +230,21 @@ def test_placeholders_in_arguments(folder: Path, argument: str, sentence: str) -
         ),
     ],
 )
-def test_parameters_that_mean_something_else(folder: Path, solvers: str, space: str, sentence: str) -> None:
+def test_conflicting_parameter_names_are_refused(folder: Path, solvers: str, space: str, sentence: str) -> None:
     (folder / "case").mkdir()
     (folder / "case" / "in.txt").write_text("{{ranks}}")
     (line,) = problems(folder, GOOD, f"solvers={solvers}", f"parameters.space={space}")
     assert sentence in line
 
 
-def test_aliases_that_make_a_file_huge_are_refused_at_once(folder: Path) -> None:
+def test_aliases_that_expand_to_a_huge_file_are_refused(folder: Path) -> None:
     levels = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 11))
     (folder / "job.yaml").write_text(f"a0: &a0 [1]\n{levels}\n")
     with pytest.raises(JobFileError, match="more than 1000000 values"):
         load_job(folder / "job.yaml")
 
 
-def test_all_mistakes_come_at_once_in_the_order_of_the_file(folder: Path) -> None:
+def test_all_mistakes_are_reported_together_in_file_order(folder: Path) -> None:
     text = """\
 trainers: {ranks: 0, program: [./nothing]}
 solvers: {program: [./heat2d], function: "a:b", groups: x, start: span}
@@ -277,12 +277,12 @@ bufer: 1
         assert part in line and line.endswith(where)
 
 
-def test_an_empty_mapping_lacks_the_four_sections(folder: Path) -> None:
+def test_empty_mapping_reports_the_four_missing_sections(folder: Path) -> None:
     lines = problems(folder, "{}")
     assert [line.split("'")[1] for line in lines] == ["trainers", "solvers", "parameters", "fields"]
 
 
-def test_what_only_solvers_need_is_refused_without_them(folder: Path) -> None:
+def test_fields_without_solvers_and_zero_loaders_are_refused(folder: Path) -> None:
     lines = problems(folder, "trainers: {program: [python, train.py]}\nloaders: {}\nfields: {u: {shape: [4]}}\n")
     assert lines == [
         "job.yaml: 'fields' is for the samples of solvers, but there are none. Remove it, or add 'solvers'. (line 3)"
@@ -317,17 +317,17 @@ def test_a_solver_needs_a_program_or_a_function_but_not_both(folder: Path) -> No
         ("[" * 5000, "not valid YAML: "),
     ],
 )
-def test_what_is_no_job_file_is_refused(folder: Path, text: str, sentence: str) -> None:
+def test_content_that_is_not_a_job_file_is_refused(folder: Path, text: str, sentence: str) -> None:
     (line,) = problems(folder, text)
     assert line.startswith(f"job.yaml: {sentence}")
 
 
-def test_a_key_that_is_there_twice_is_refused(folder: Path) -> None:
+def test_duplicate_key_is_refused(folder: Path) -> None:
     lines = problems(folder, GOOD + "seed: 1\nseed: 2\n")
     assert lines == ["job.yaml: the key 'seed' occurs twice, in lines 7 and 8. Remove one of them. (line 8)"]
 
 
-def test_keys_that_are_no_texts_are_refused(folder: Path) -> None:
+def test_keys_that_are_not_strings_are_refused(folder: Path) -> None:
     (line,) = problems(folder, GOOD + "1: 2\n")
     assert "unknown key '1'" in line
     (line,) = problems(folder, GOOD.replace("{alpha:", "{1: [0, 1], alpha:"))
@@ -336,7 +336,7 @@ def test_keys_that_are_no_texts_are_refused(folder: Path) -> None:
     assert "job.yaml: not valid YAML: found unhashable key" in line
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_unreadable_job_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         JobFileError, match="cannot read .*none.yaml: No such file or directory. Give the path of a job"
     ):

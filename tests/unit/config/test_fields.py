@@ -25,14 +25,14 @@ def load(folder: Path, *overrides: str) -> Plan:
     return Plan.of(load_job(str(folder / "job.yaml"), overrides), folder / "run")
 
 
-def test_the_plan_has_constants(tmp_path: Path) -> None:
+def test_plan_separates_constants_from_step_fields(tmp_path: Path) -> None:
     plan = load(tmp_path, "fields.xy.per=simulation", "fields.ends.per=simulation")
     assert [field.name for field in plan.constants] == ["xy", "ends"]
     assert [field.name for field in plan.step_fields] == ["mean"]
     assert Plan.parse(plan.text()) == plan and "constant xy\n" in plan.text()
 
 
-def test_the_plan_has_them(tmp_path: Path) -> None:
+def test_plan_contains_lengths_and_indices(tmp_path: Path) -> None:
     plan = load(tmp_path)
     assert plan.lengths == (Length("nodes", 6000), Length("edges"))
     ends = Field("ends", "int64", (2, "edges"), "nodes", 1)
@@ -75,7 +75,7 @@ def test_the_plan_has_them(tmp_path: Path) -> None:
         ("solvers.carried={ranks: 1}", "'lengths.edges.at_most' is missing: the memory of a carried program is fixed."),
     ],
 )
-def test_mistakes(tmp_path: Path, key: str, sentence: str) -> None:
+def test_invalid_lengths_and_indices_are_refused(tmp_path: Path, key: str, sentence: str) -> None:
     with pytest.raises(JobFileError) as raised:
         load(tmp_path, key)
     assert sentence in str(raised.value)

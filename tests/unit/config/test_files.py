@@ -29,7 +29,7 @@ def problems(folder: Path, *overrides: str) -> list[str]:
     return [re.sub(r" \(--set .*\)$", "", line).removeprefix("job.yaml: ") for line in caught.value.problems]
 
 
-def test_programs_are_looked_for_in_the_folder_and_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_searched_in_the_folder_and_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "bin").mkdir()
     (folder / "bin" / "heat9d").touch(mode=0o755)
     monkeypatch.setenv("PATH", str(folder / "bin"))
@@ -53,16 +53,16 @@ def test_programs_are_looked_for_in_the_folder_and_on_path(folder: Path, monkeyp
         ("trainers.program=[python, tarin.py]", "'trainers.program' runs 'tarin.py', but {}/tarin.py does not exist."),
     ],
 )
-def test_a_missing_program_is_refused(folder: Path, setting: str, sentence: str) -> None:
+def test_missing_or_non_executable_program_is_refused(folder: Path, setting: str, sentence: str) -> None:
     (line,) = problems(folder, setting)
     assert line.startswith(sentence.format(folder, folder))
 
 
-def test_options_of_python_are_no_script(folder: Path) -> None:
+def test_python_options_are_not_mistaken_for_a_script(folder: Path) -> None:
     load(folder, "trainers.program=[python, -m, train]", "solvers.program=[python, -c, pass]")
 
 
-def test_functions_are_found_without_running_them(folder: Path) -> None:
+def test_functions_are_found_without_importing_their_modules(folder: Path) -> None:
     (folder / "heat.py").write_text(
         "raise SystemExit\nif True:\n    def simulate(alpha): yield\nfrom x import y as other"
     )
@@ -177,7 +177,7 @@ def test_a_bad_hdf5_table_is_refused(folder: Path) -> None:
     assert "cannot read" in problems(folder, TABLE)[0]
 
 
-def test_a_missing_table_is_refused_beside_other_mistakes(folder: Path) -> None:
+def test_missing_table_is_reported_with_other_mistakes(folder: Path) -> None:
     lines = problems(folder, TABLE, "trainers.ranks=0")
     assert "'trainers.ranks' is 0" in lines[0] or "'trainers.ranks' is 0" in lines[1]
     assert any(
@@ -222,12 +222,12 @@ LONG = "n" * 5000
         ("parameters.space={" + 128 * "n" + ": [0, 1]}", "the name has 128 letters. Use at most 127."),
     ],
 )
-def test_what_no_job_can_have(folder: Path, setting: str, sentence: str) -> None:
+def test_impossible_paths_names_and_counts_are_refused(folder: Path, setting: str, sentence: str) -> None:
     (found,) = problems(folder, setting)
     assert sentence.replace("{}", str(folder)) in found
 
 
-def test_names_that_are_just_short_enough(folder: Path) -> None:
+def test_names_of_the_maximum_length_are_accepted(folder: Path) -> None:
     name = 127 * "n"
     load(folder, f"fields={{{name}: {{shape: []}}}}", f"parameters.space={{{name}: [0, 1]}}", "output=new/runs")
 
@@ -240,7 +240,7 @@ def test_names_that_are_just_short_enough(folder: Path) -> None:
         ([b"a"], (10**9, 1), "it has 1000000000 numbers, more than 100000000. Use fewer rows."),
     ],
 )
-def test_tables_in_hdf5_that_cannot_be_used(
+def test_hdf5_tables_with_invalid_names_or_shapes_are_refused(
     folder: Path, names: list[bytes], shape: tuple[int, int], sentence: str
 ) -> None:
     with h5py.File(folder / "t.h5", "w") as file:
@@ -250,7 +250,7 @@ def test_tables_in_hdf5_that_cannot_be_used(
     assert any(sentence in line for line in found), found
 
 
-def test_a_column_of_any_size_in_hdf5(folder: Path) -> None:
+def test_huge_hdf5_column_is_refused(folder: Path) -> None:
     with h5py.File(folder / "t.h5", "w") as file:
         file.create_dataset("alpha", (10**12,), "f8", chunks=(9,))
     (found,) = problems(folder, "parameters={sampler: file, path: t.h5}")

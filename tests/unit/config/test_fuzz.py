@@ -68,13 +68,13 @@ def check(folder: Path, data: bytes) -> list[str]:
     return []
 
 
-def test_all_of_them_begin_with_a_job_that_is_taken(folder: Path) -> None:
+def test_base_job_of_the_fuzz_tests_is_accepted(folder: Path) -> None:
     assert check(folder, yaml.safe_dump(JOB).encode()) == []
 
 
 @MANY
 @given(st.sampled_from(KEYS), values, st.sampled_from(KEYS), values)
-def test_a_job_file_with_any_value(
+def test_random_values_in_a_job_file_are_accepted_or_refused(
     folder: Path, one: tuple[str, str], value: Any, other: tuple[str, str], second: Any
 ) -> None:
     """Each wrong key is reported, whatever else is wrong."""
@@ -87,7 +87,7 @@ def test_a_job_file_with_any_value(
     check(folder, yaml.dump(job, allow_unicode=True).encode("utf-8", "surrogatepass"))
 
 
-def test_all_that_is_wrong_is_said_at_once(folder: Path) -> None:
+def test_all_mistakes_are_reported_together(folder: Path) -> None:
     wrong = {"trainers": {"ranks": -1}, "fields": {"u": {"shape": "x"}}, "seed": "y", "buffer": {"policy": 3}}
     found = "\n".join(check(folder, yaml.safe_dump({**JOB, **wrong}).encode()))
     for key in ("trainers.ranks", "trainers.program", "fields.u.shape", "seed", "buffer.policy"):
@@ -96,7 +96,7 @@ def test_all_that_is_wrong_is_said_at_once(folder: Path) -> None:
 
 @MANY
 @given(st.one_of(st.binary(max_size=200), st.text("{}[]:,&*!|>'\"%@`-? \n\tab1.~#\0", max_size=60).map(str.encode)))
-def test_any_bytes_as_a_job_file(folder: Path, data: bytes) -> None:
+def test_random_bytes_as_a_job_file_are_accepted_or_refused(folder: Path, data: bytes) -> None:
     check(folder, data)
 
 
@@ -136,13 +136,13 @@ def read(folder: Path, data: bytes) -> None:
         st.integers(0, 200).map(lambda end: npy()[:end]),
     )
 )
-def test_any_bytes_as_a_table(folder: Path, data: bytes) -> None:
+def test_random_bytes_as_a_table_are_accepted_or_refused(folder: Path, data: bytes) -> None:
     read(folder, data)
 
 
 @MANY
 @given(st.data())
-def test_a_damaged_table_in_hdf5(folder: Path, data: st.DataObject) -> None:
+def test_damaged_hdf5_tables_are_accepted_or_refused(folder: Path, data: st.DataObject) -> None:
     whole = bytearray(whole_hdf5())
     for at in data.draw(st.lists(st.integers(0, len(whole) - 1), min_size=1, max_size=12)):
         whole[at] = data.draw(st.integers(0, 255))
@@ -160,7 +160,9 @@ extents = st.lists(st.sampled_from([0, 1, 2, 9, 10**5, 10**9, 10**12]), max_size
     st.one_of(st.none(), names.map(lambda names: np.array(names, "S3")), numbers.map(float), st.text(max_size=3)),
     st.sampled_from(["parameters", "alpha", "simulation", "\N{GREEK SMALL LETTER ALPHA}", "a b"]),
 )
-def test_any_dataset_in_hdf5(folder: Path, shape: list[int], dtype: str, given_names: Any, name: str) -> None:
+def test_random_hdf5_datasets_are_accepted_or_refused(
+    folder: Path, shape: list[int], dtype: str, given_names: Any, name: str
+) -> None:
     """This includes a dataset declared larger than any memory, which takes no space in the file."""
     file = io.BytesIO()
     most = int(100_000 ** (1 / max(len(shape), 1)))

@@ -37,7 +37,7 @@ def problems(folder: Path, *overrides: str) -> list[str]:
     return [re.sub(r" \(--set .*\)$", "", line).removeprefix("job.yaml: ") for line in caught.value.problems]
 
 
-def test_they_are_ranks_of_the_world_before_the_servers(folder: Path) -> None:
+def test_inference_ranks_precede_servers_in_the_world(folder: Path) -> None:
     job = load(folder, "servers={ranks: 1}")
     assert job.layout == "1 scheduler, 1 trainer, 2 groups of 1, 2 inference ranks, 1 spare and 1 server"
     plan = Plan.parse(Plan.of(job, folder / "run").text())
@@ -57,5 +57,5 @@ def test_they_are_ranks_of_the_world_before_the_servers(folder: Path) -> None:
         ("journal=true", "'journal' is true: answers are not in the journal"),
     ],
 )
-def test_what_does_not_go_is_refused(folder: Path, setting: str, said: str) -> None:
+def test_invalid_inference_settings_are_refused(folder: Path, setting: str, said: str) -> None:
     assert any(said in problem for problem in problems(folder, setting)), problems(folder, setting)

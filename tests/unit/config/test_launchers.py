@@ -27,7 +27,7 @@ AT = ("trainers", "program")
         (["bash", "-lc", "module load x; exec srun python t.py"], "srun", "[python, t.py]"),
     ],
 )
-def test_launchers_are_refused(command: list[str], name: str, instead: str) -> None:
+def test_launchers_as_trainer_programs_are_refused(command: list[str], name: str, instead: str) -> None:
     ((location, sentence),) = check_no_launcher(AT, command)
     assert location == AT and sentence.startswith(f"'trainers.program' is {name}, which starts processes of its own")
     count, _, program = instead.rpartition(" [")
@@ -51,10 +51,10 @@ def test_launchers_are_refused(command: list[str], name: str, instead: str) -> N
         ["./train"],
     ],
 )
-def test_others_are_not(command: list[str]) -> None:
+def test_programs_that_are_not_launchers_are_accepted(command: list[str]) -> None:
     assert launcher_of(command) is None and not list(check_no_launcher(AT, command))
 
 
 @pytest.mark.parametrize("program", [None, "torchrun train.py", [1, 2], []])
-def test_what_is_no_command_is_refused_elsewhere(program: object) -> None:
+def test_launcher_check_ignores_invalid_commands(program: object) -> None:
     assert not list(check_no_launcher(AT, program))

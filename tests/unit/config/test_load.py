@@ -81,7 +81,7 @@ launch: {with: auto, fault_tolerance: false}
 """
 
 
-def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
+def test_complete_job_file_loads_with_all_its_values(folder: Path) -> None:
     job = load(folder, WHOLE)
     assert (job.name, job.seed, job.output, job.launch.with_, job.world_size) == ("heat2d", 7, "runs", "auto", 13)
     assert (job.trainers.ranks, job.trainers.program) == (2, ("python", "train.py"))
@@ -117,7 +117,7 @@ def test_the_whole_job_file_loads_as_it_stands(folder: Path) -> None:
         ("groups: 3, ranks_per_group: 2, start: spawn", 2, "1 scheduler, 1 trainer; 3 groups of 2 started later"),
     ],
 )
-def test_the_ranks_that_start_together(folder: Path, solvers: str, ranks: int, layout: str) -> None:
+def test_layout_counts_the_ranks_that_start_together(folder: Path, solvers: str, ranks: int, layout: str) -> None:
     job = load(folder, MINIMAL.replace("[./heat2d]", f"[./heat2d], {solvers}"))
     assert (job.world_size, job.layout) == (ranks, layout)
 
@@ -130,7 +130,7 @@ def test_the_ranks_that_start_together(folder: Path, solvers: str, ranks: int, l
         ("{ranks: 8, start: spawn, spares: 2}", 2, "1 scheduler, 1 trainer; 8 loaders started later"),
     ],
 )
-def test_loaders_instead_of_solvers(folder: Path, loaders: str, ranks: int, layout: str) -> None:
+def test_job_with_loaders_and_without_solvers_loads(folder: Path, loaders: str, ranks: int, layout: str) -> None:
     job = load(folder, f"trainers: {{program: [python, train.py]}}\nloaders: {loaders}\n")
     assert (job.world_size, job.layout, job.simulations, job.parameter_names) == (ranks, layout, 0, ())
     assert job.loaders is not None and (job.loaders.retries, job.loaders.timeout_s) == (2, 60.0)
@@ -138,14 +138,14 @@ def test_loaders_instead_of_solvers(folder: Path, loaders: str, ranks: int, layo
     assert "solvers" not in job.resolved() and load(folder, resolved_yaml(job)) == job
 
 
-def test_loaders_beside_solvers(folder: Path) -> None:
+def test_job_with_loaders_and_solvers_loads(folder: Path) -> None:
     job = load(folder, MINIMAL + "loaders: {ranks: 2}\n", "solvers.ranks_per_group=3")
     assert (job.world_size, job.layout) == (7, "1 scheduler, 1 trainer, 1 group of 3 and 2 loaders")
     assert load(folder, resolved_yaml(job)) == job and not job.spawns
     assert load(folder, MINIMAL + "loaders: {start: spawn}").spawns
 
 
-def test_arguments_for_each_simulation(folder: Path) -> None:
+def test_placeholders_in_program_arguments_are_accepted(folder: Path) -> None:
     text = MINIMAL.replace("[./heat2d]", "[./heat2d, 'a={alpha}', '{{x}}{simulation}', plain]")
     job = load(folder, text, "solvers.start=spawn", "solvers.lifetime=simulation")
     assert job.solvers.program == ("./heat2d", "a={alpha}", "{{x}}{simulation}", "plain")
@@ -174,14 +174,14 @@ def test_fields_have_zero_to_six_dimensions(folder: Path) -> None:
     assert [field.shape for field in job.fields.values()] == [(), (1, 2, 3, 4, 5, 6), (2**31 - 1,)]
 
 
-def test_arguments_are_texts_as_they_are_written(folder: Path) -> None:
+def test_arguments_stay_texts_as_written(folder: Path) -> None:
     job = load(folder, MINIMAL, "solvers.program=[./heat2d, 010, 1e-3, no, 64, 0x10, ~]")
     assert job.solvers.program == ("./heat2d", "010", "1e-3", "no", "64", "0x10", "~")
     text = MINIMAL.replace("[./heat2d]", "[./heat2d, 010, yes]")
     assert load(folder, text).solvers.program == ("./heat2d", "010", "yes")
 
 
-def test_numbers_and_booleans_are_those_of_yaml_1_2(folder: Path) -> None:
+def test_numbers_and_booleans_follow_yaml_1_2(folder: Path) -> None:
     for name in ("no", "12:30", "010", "2026-11-21", "0b1"):
         text = MINIMAL.replace("[4]", "[4]}, no: {shape: [0x10]") + f"\noutput: {name}"
         job = load(folder, text)
@@ -197,7 +197,7 @@ def test_overrides_replace_and_add_keys(folder: Path) -> None:
     assert job.parameter_names == ("alpha", "b")
 
 
-def test_a_value_of_an_override_may_hold_an_equals_sign(folder: Path) -> None:
+def test_override_values_may_contain_equals_signs(folder: Path) -> None:
     job = load(folder, MINIMAL, "solvers.program=[./heat2d, a=b]")
     assert job.solvers.program == ("./heat2d", "a=b")
 
@@ -220,7 +220,7 @@ FILE = "parameters: {sampler: file, path: design.csv}"
 @pytest.mark.parametrize(
     "parameters", ["", GRID, MIXED, FILE, "parameters: {sampler: file, path: design.csv, space: {left: }}"]
 )
-def test_the_resolved_file_gives_an_equal_job_from_any_place(folder: Path, parameters: str) -> None:
+def test_resolved_file_loads_as_an_equal_job_from_any_folder(folder: Path, parameters: str) -> None:
     (folder / "design.csv").write_text("beta,left,alpha\n1,2,3\n4,5,6\n7,8,9\n")
     (folder / "heat2d").chmod(0o755)
     text = (
@@ -239,7 +239,7 @@ def test_the_resolved_file_gives_an_equal_job_from_any_place(folder: Path, param
 @pytest.mark.parametrize(
     "output", ["1e-3", "no", "010", "0x1F", "1.5", "null", "2026-11-21", "<<", "a: b", "é", "true"]
 )
-def test_texts_that_look_like_something_else_stay_texts(folder: Path, output: str) -> None:
+def test_texts_that_look_like_other_types_stay_texts(folder: Path, output: str) -> None:
     job = load(folder, MINIMAL, f"output='{output}'")
     assert load(folder, resolved_yaml(job)) == job and job.output == output
     assert yaml.safe_load(resolved_yaml(job))["output"] == output
@@ -251,7 +251,7 @@ def test_a_grid_counts_its_points(folder: Path) -> None:
     assert job.parameters.space["a"] == Points(values=(0.5, -1.0))
 
 
-def test_a_relative_folder_is_that_of_the_file(folder: Path) -> None:
+def test_relative_folder_is_resolved_from_the_job_file(folder: Path) -> None:
     (folder / "jobs").mkdir()
     assert load(folder / "jobs", MINIMAL, "folder=..").folder == folder
 
@@ -262,14 +262,14 @@ def test_a_job_cannot_be_changed(folder: Path) -> None:
         job.seed = 1
 
 
-def test_the_error_has_its_sentences_apart(folder: Path) -> None:
+def test_error_lists_its_messages_separately(folder: Path) -> None:
     with pytest.raises(JobFileError) as caught:
         load(folder, MINIMAL + "a: 1\nb: 2")
     assert len(caught.value.problems) == 2
     assert str(caught.value).splitlines() == list(caught.value.problems)
 
 
-def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
+def test_folder_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/nu\xff"
     os.mkdir(folder)
     path = Path(os.fsdecode(folder), "job.yaml")

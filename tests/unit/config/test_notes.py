@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "job.yaml"
 
 
-def test_parameters_that_a_program_is_not_told_of(path: Path) -> None:
+def test_parameter_in_no_case_file_or_argument_gives_a_note(path: Path) -> None:
     (path.parent / "case").mkdir()
     (path.parent / "case" / "input.dat").write_text("a {{ alpha:.3e }}")
     output = {"case": "{folder: case, fill: [input.dat]}", "output": '{files: "*.npy"}', "carried": "{}"}
@@ -63,7 +63,7 @@ def value(job: Job, key: str) -> object:
         ),
     ],
 )
-def test_a_key_without_effect_is_said_and_taken_away(
+def test_key_without_effect_is_reported_and_reset(
     path: Path, settings: list[str], key: str, nothing: object, note: str
 ) -> None:
     assert load_job(path).notes == ()
@@ -74,7 +74,7 @@ def test_a_key_without_effect_is_said_and_taken_away(
     assert said.endswith(f"(--set {set_by[0]})" if set_by else f"(line {7 if 'buffer' in key else 4})")
 
 
-def test_a_sampler_that_never_learns_is_said(path: Path) -> None:
+def test_sampler_that_never_learns_gives_a_note(path: Path) -> None:
     adaptive = ["parameters.sampler=adaptive", "parameters.count=50"]
     (said,) = load_job(path, adaptive).notes
     assert "learns from simulation 50 on ('parameters.adaptive.start'), but there are only 50: all are drawn" in said
@@ -82,12 +82,12 @@ def test_a_sampler_that_never_learns_is_said(path: Path) -> None:
 
 
 @pytest.mark.parametrize("sampler", ["breed", "power"])
-def test_a_deprecated_sampler_is_said(path: Path, sampler: str) -> None:
+def test_deprecated_sampler_gives_a_note(path: Path, sampler: str) -> None:
     (said,) = load_job(path, [f"parameters.sampler={sampler}"]).notes
     assert f"'parameters.sampler' is {sampler}, which is deprecated" in said and "Use sobol, or adaptive" in said
 
 
-def test_check_submit_and_the_log_say_it(path: Path) -> None:
+def test_check_dry_run_submit_and_the_log_print_the_notes(path: Path) -> None:
     run = CliRunner()
     for command in ("check", "run --dry-run", "submit --print"):
         result = run.invoke(cli.main, [*command.split(), str(path), "--set", "buffer.policy=fifo"])

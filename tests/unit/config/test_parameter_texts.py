@@ -33,7 +33,7 @@ def load(folder: Path, mesh: str, *overrides: str, argument: str = "x") -> Job:
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "latin_hypercube", "halton", "sobol"])
-def test_texts_are_drawn_as_the_places_in_their_list(tmp_path: Path, sampler: str) -> None:
+def test_texts_are_drawn_as_indices_into_their_list(tmp_path: Path, sampler: str) -> None:
     job = load(tmp_path, "{choices: [coarse, fine, 'very fine']}", f"parameters.sampler={sampler}")
     assert set(draw_parameters(job)[:, 0].tolist()) == {0.0, 1.0, 2.0}
     plan = Plan.of(job, tmp_path / "1")
@@ -44,7 +44,7 @@ def test_texts_are_drawn_as_the_places_in_their_list(tmp_path: Path, sampler: st
     assert load_job(tmp_path / "again.yaml").parameters == job.parameters
 
 
-def test_validation_beside_a_grid_of_texts_has_texts(tmp_path: Path) -> None:
+def test_validation_of_a_grid_draws_texts_from_the_grid(tmp_path: Path) -> None:
     job = load(tmp_path, "{values: [a, b, c]}", "parameters.sampler=grid", "parameters.space.alpha={value: 1}")
     table = draw_parameters(job)
     assert table[:3, 0].tolist() == [0.0, 1.0, 2.0] and len(table) == 7
@@ -64,7 +64,7 @@ def test_validation_beside_a_grid_of_texts_has_texts(tmp_path: Path) -> None:
         ("{value: 123456789012345678901234567890}", False),
     ],
 )
-def test_which_parameters_are_whole_numbers(tmp_path: Path, axis: str, whole: bool) -> None:
+def test_plan_marks_parameters_that_are_whole_numbers(tmp_path: Path, axis: str, whole: bool) -> None:
     job = load(tmp_path, axis)
     assert Plan.of(job, tmp_path / "1").whole == (("mesh",) if whole else ())
     (tmp_path / "again.yaml").write_text(resolved_yaml(job), encoding="utf-8")
@@ -72,7 +72,7 @@ def test_which_parameters_are_whole_numbers(tmp_path: Path, axis: str, whole: bo
     assert Plan.of(again, tmp_path / "1").whole == (("mesh",) if whole else ())
 
 
-def test_what_a_program_is_told() -> None:
+def test_assignments_format_integers_texts_and_numbers() -> None:
     told = assignments(("n", "m", "x"), (3.0, 1.0, 3.0), ("n",), {"m": ("a", "b=c")})
     assert told == ["n=3", "m=b=c", "x=3.0"]
     assert assignments(("n",), (2.5,), ("n",), {}) == ["n=2.5"]  # a validation value, between the values of a grid
@@ -115,7 +115,7 @@ def test_parameters_csv_has_the_texts(tmp_path: Path) -> None:
         ("{values: [a, b]}", "has no range. Write it as {choices: [...]} for uniform."),
     ],
 )
-def test_a_mistake_gives_a_sentence(tmp_path: Path, axis: str, said: str) -> None:
+def test_invalid_text_parameters_are_refused(tmp_path: Path, axis: str, said: str) -> None:
     with pytest.raises(JobFileError) as error:
         load(tmp_path, axis)
     assert said in str(error.value)
@@ -128,7 +128,7 @@ def test_samplers_that_learn_refuse_texts(tmp_path: Path) -> None:
         load(tmp_path, "{value: a}", f"parameters.sampler={sampler}")
 
 
-def test_a_sampler_of_ones_own_returns_places(tmp_path: Path) -> None:
+def test_custom_sampler_returns_indices_of_texts(tmp_path: Path) -> None:
     overrides: tuple[Any, ...] = ("parameters.sampler=own:One",)
     (tmp_path / "own.py").write_text(SAMPLER.replace('self.texts.index("fine") if count else VALUE', "1"))
     assert set(draw_parameters(load(tmp_path, "{choices: [coarse, fine]}", *overrides))[:, 0].tolist()) == {1.0}
@@ -149,7 +149,7 @@ def test_a_sampler_of_ones_own_returns_places(tmp_path: Path) -> None:
         ("[0, 1]", "{mash:.6e}", "but there is no parameter 'mash'. Did you mean 'mesh'?"),
     ],
 )
-def test_formats_in_arguments(tmp_path: Path, axis: str, argument: str, said: str) -> None:
+def test_formats_in_arguments_must_match_the_parameter(tmp_path: Path, axis: str, argument: str, said: str) -> None:
     if not said:
         load(tmp_path, axis, argument=argument)
         return
@@ -158,7 +158,7 @@ def test_formats_in_arguments(tmp_path: Path, axis: str, argument: str, said: st
     assert said in str(error.value)
 
 
-def test_a_format_of_whole_numbers_is_refused_for_values_between_those_of_a_grid(tmp_path: Path) -> None:
+def test_integer_format_is_refused_if_validation_lies_between_grid_values(tmp_path: Path) -> None:
     overrides = ("parameters.sampler=grid", "parameters.space.alpha={value: 1}")
     with pytest.raises(JobFileError, match="but mesh is not a whole number"):
         load(tmp_path, "{values: [1, 4]}", *overrides, argument="{mesh:d}")

@@ -41,7 +41,7 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table(tmp_path: Path, other: Path) -> None:
+def test_table_that_is_not_a_regular_file_is_refused(tmp_path: Path, other: Path) -> None:
     (tmp_path / "train.py").touch()
     (tmp_path / "heat2d").touch(mode=0o755)
     (tmp_path / "job.yaml").write_text(TEXT % other)
@@ -52,7 +52,7 @@ def test_a_table(tmp_path: Path, other: Path) -> None:
         load_job(tmp_path / "job.yaml")
 
 
-def test_a_job_file(other: Path) -> None:
+def test_job_file_that_is_not_a_regular_file_is_refused(other: Path) -> None:
     with pytest.raises(
         JobFileError,
         match=f"cannot read {other}: (Is a directory|it is not a regular file). Give the path of a job file.",
@@ -60,7 +60,7 @@ def test_a_job_file(other: Path) -> None:
         load_job(other)
 
 
-def test_a_job_file_of_any_size(tmp_path: Path) -> None:
+def test_oversized_job_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.touch()
     os.truncate(path, 1 << 40)

@@ -33,7 +33,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "job.yaml"
 
 
-def test_old_names_work_and_are_said_once(path: Path) -> None:
+def test_old_names_work_and_are_reported_once(path: Path) -> None:
     job = load_job(path)
     assert job.in_flight == 5 and job.buffer.capacity == 50 and job.saving.keep == 3
     assert job.notes == (
@@ -43,7 +43,7 @@ def test_old_names_work_and_are_said_once(path: Path) -> None:
     )
 
 
-def test_a_setting_may_have_an_old_name_too(path: Path) -> None:
+def test_set_option_accepts_old_names(path: Path) -> None:
     path.write_text(TEXT.replace(", slots: 5", ", in_flight: 5").replace("store:", "buffer:").replace("keep: 3\n", ""))
     assert load_job(path).notes == ()
     job = load_job(path, ["store.capacity=70", "solvers.slots=6"])
@@ -54,7 +54,7 @@ def test_a_setting_may_have_an_old_name_too(path: Path) -> None:
     )
 
 
-def test_both_names_and_bad_values_are_refused(path: Path) -> None:
+def test_keys_under_both_names_and_bad_values_are_refused(path: Path) -> None:
     path.write_text(TEXT.replace("slots: 5", "slots: 5, in_flight: 6").replace("capacity: 50", "capacity: 0"))
     with pytest.raises(JobFileError) as caught:
         load_job(path)
@@ -63,7 +63,7 @@ def test_both_names_and_bad_values_are_refused(path: Path) -> None:
     assert any("'buffer.capacity' is 0. It must be" in line and line.endswith("(line 6)") for line in lines)
 
 
-def test_each_old_name_leads_to_a_key() -> None:
+def test_each_old_name_maps_to_an_existing_key() -> None:
     for old, new in RENAMED.items():
         assert find(Job, tuple(new.split(".")))[1] is not None, new
         assert find(Job, tuple(old.split(".")))[1] is None, old

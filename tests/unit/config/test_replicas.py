@@ -42,7 +42,7 @@ def test_the_first_ranks_of_replicas_are_the_trainers_of_the_plan(folder: Path) 
     assert plan.name_of(6) == "Mate 2 of trainer 1 (rank 6)" and plan.name_of(2) == "Trainer 1 (rank 2)"
 
 
-def test_with_one_rank_each_the_plan_says_nothing_of_replicas(folder: Path) -> None:
+def test_plan_omits_replicas_of_one_rank(folder: Path) -> None:
     plan = Plan.of(load(folder, "trainers.ranks_per_replica=1"), folder / "run")
     assert (plan.trainers, plan.mates) == (6, 0)
     assert not [line for line in plan.text().splitlines() if line.startswith(("ranks_per_replica", "program mate"))]
@@ -67,5 +67,5 @@ def test_with_one_rank_each_the_plan_says_nothing_of_replicas(folder: Path) -> N
         ),
     ],
 )
-def test_what_replicas_do_not_go_with(folder: Path, overrides: list[str], said: str) -> None:
+def test_settings_that_conflict_with_replicas_are_refused(folder: Path, overrides: list[str], said: str) -> None:
     assert problem(folder, *overrides) == said

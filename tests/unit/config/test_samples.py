@@ -74,7 +74,7 @@ def test_watermark_counts_windows_and_capacity_steps(path: Path) -> None:
     assert load_job(path, ["samples.window=5", "buffer.watermark=7"]).buffer.watermark == 7
 
 
-def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
+def test_stride_and_run_have_no_effect_without_windows(path: Path) -> None:
     job = load_job(path, ["samples.stride=2", "samples.run=9"])
     assert (job.samples.stride, job.samples.run_steps) == (1, 1)
     assert [note.split(":")[1].split(" (")[0] for note in job.notes if "samples" in note] == [
@@ -145,7 +145,7 @@ def test_stride_and_run_say_nothing_without_windows(path: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(path: Path, given: list[str], sentence: str) -> None:
+def test_invalid_sample_settings_are_refused(path: Path, given: list[str], sentence: str) -> None:
     with pytest.raises(JobFileError) as refused:
         load_job(path, given)
     assert sentence in str(refused.value)

@@ -34,7 +34,7 @@ def load(folder: Path, table: bytes, *overrides: str) -> Job:
         b",\n\nalpha,beta\n1,2\n3,4\n",
     ],
 )
-def test_what_is_plain_is_read(tmp_path: Path, table: bytes) -> None:
+def test_plain_tables_are_read(tmp_path: Path, table: bytes) -> None:
     assert draw_parameters(load(tmp_path, table)).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
@@ -67,18 +67,18 @@ def test_what_is_plain_is_read(tmp_path: Path, table: bytes) -> None:
         ),
     ],
 )
-def test_what_is_not_is_named(tmp_path: Path, table: bytes, said: str) -> None:
+def test_ambiguous_tables_are_refused_with_a_fix(tmp_path: Path, table: bytes, said: str) -> None:
     with pytest.raises(JobFileError) as error:
         load(tmp_path, table)
     assert said in str(error.value)
 
 
 @pytest.mark.parametrize("table", [b"case,alpha\n#1,2\n", b"alpha, note; see below\n2,x\n", b"'a b',alpha\n1,2\n"])
-def test_what_is_in_other_columns_does_not_matter(tmp_path: Path, table: bytes) -> None:
+def test_unused_columns_of_a_table_are_ignored(tmp_path: Path, table: bytes) -> None:
     assert draw_parameters(load(tmp_path, table, "parameters.space={alpha: null}")).tolist() == [[2.0]]
 
 
-def test_a_column_of_texts(tmp_path: Path) -> None:
+def test_text_column_is_read_as_indices_of_its_choices(tmp_path: Path) -> None:
     space = "parameters.space={mesh: {choices: [coarse, fine]}, alpha: null, model: {value: sst}}"
     job = load(tmp_path, b"mesh,alpha\nfine,1\ncoarse,2\n", space)
     assert draw_parameters(job).tolist() == [[1.0, 1.0, 0.0], [0.0, 2.0, 0.0]]

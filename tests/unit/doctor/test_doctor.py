@@ -75,14 +75,14 @@ FIGURES = {"mb_per_s": 5000.0, "us": 0.5}
         (machine.shared_memory(8 << 30), "ok", ["8.0 GiB"]),
     ],
 )
-def test_a_check(finding: Finding, state: str, words: list[str]) -> None:
+def test_probe_results_give_the_expected_state_and_fix(finding: Finding, state: str, words: list[str]) -> None:
     assert finding.state == state
     for word in words:
         assert word in f"{finding.found} {finding.fix}"
     assert finding.fix or state in ("ok", "absent") or "between hosts" in finding.check
 
 
-def test_slots(tmp_path: Path) -> None:
+def test_slots_check_compares_ranks_with_the_cpus(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))  # 2 trainers and 4 solvers
     plan = Plan.of(job, tmp_path)
     assert jobs.slots(job, plan, 8, None).state == "ok"
@@ -123,7 +123,7 @@ JOINED = {"size": 3, "seconds": 1.5}
         ([TOLD, TOLD, TOLD], [], {"size": 1, "seconds": 0.1}, ["it does not connect them"]),
     ],
 )
-def test_the_nodes_of_an_allocation(
+def test_failures_of_allocated_nodes_are_named(
     told: list[Any], alive: list[str], world: dict[str, Any] | None, failed: list[str]
 ) -> None:
     each = {name: node for name, node in zip(NODES, told, strict=False) if node is not None}
@@ -134,7 +134,7 @@ def test_the_nodes_of_an_allocation(
         assert words in finding.found and finding.fix
 
 
-def test_what_a_node_says_of_a_folder(tmp_path: Path) -> None:
+def test_folder_problems_on_a_node_are_reported(tmp_path: Path) -> None:
     (tmp_path / "mark").touch()
     assert ranks._problem(tmp_path / "mark") == ""
     assert ranks._problem(tmp_path / "gone" / "mark") == "does not exist"
@@ -142,7 +142,7 @@ def test_what_a_node_says_of_a_folder(tmp_path: Path) -> None:
     assert ranks._problem(Path("/proc/self/status")) == "cannot be written (No such file or directory)"
 
 
-def test_how_it_is_shown() -> None:
+def test_findings_are_shown_as_a_table_and_as_json() -> None:
     findings = [Finding("a", "ok", "fine"), Finding("b", "failed", "bad", "Mend it.")]
     console = Console(record=True, width=60, file=open("/dev/null", "w"))
     show(findings, console)
@@ -153,7 +153,7 @@ def test_how_it_is_shown() -> None:
     assert json.loads(as_json(findings[:1]))["ok"] is True
 
 
-def test_what_a_process_reports_is_found_among_other_output() -> None:
+def test_report_of_a_process_is_found_among_other_output() -> None:
     assert read(f'mpirun: a word\nx {MARK}{{"size": 2}}\n') == {"size": 2}
     assert read(f"{MARK}no json") is None and read("") is None
     assert read(f'{MARK}{{"rank": 0}}\n{MARK}{{"world": 3}}\n', "world") == 3

@@ -54,12 +54,12 @@ WRITTEN = [
 ]
 
 
-def test_a_class_gets_all_values(tmp_path: Path, told: Any) -> None:
+def test_logger_class_receives_all_values(tmp_path: Path, told: Any) -> None:
     assert run(tmp_path, ["trackers:Tracker"]) == []
     assert told() == [("open", tmp_path, "rod"), *WRITTEN, ("close", "complete")]
 
 
-def test_what_a_logger_raises_is_said_once_and_others_go_on(tmp_path: Path, told: Any) -> None:
+def test_failing_logger_is_reported_once_and_others_continue(tmp_path: Path, told: Any) -> None:
     said = run(tmp_path, ["trackers:Bad", "trackers:Worse", "trackers:None", "trackers:Tracker"])
     assert [sentence.partition(" fails with ")[2].partition(", in ")[0] for sentence in said] == [
         "OSError: no room", "AttributeError: module 'trackers' has no attribute 'None'", "SystemExit: no network",
@@ -67,13 +67,13 @@ def test_what_a_logger_raises_is_said_once_and_others_go_on(tmp_path: Path, told
     assert [entry for entry in told() if entry[0] != "open"] == [*WRITTEN, ("close", "complete"), ("close", "complete")]
 
 
-def test_a_logger_that_does_not_end_is_not_waited_for(tmp_path: Path, told: Any) -> None:
+def test_logger_that_does_not_close_is_abandoned(tmp_path: Path, told: Any) -> None:
     begun = time.monotonic()
     assert "had not ended 0.2 s after the job" in run(tmp_path, ["trackers:Slow"], 0.2)[0]
     assert time.monotonic() - begun < 2
 
 
-def test_no_loggers_no_thread(tmp_path: Path) -> None:
+def test_no_thread_starts_without_loggers(tmp_path: Path) -> None:
     before = threading.active_count()
     assert run(tmp_path, []) == [] and threading.active_count() == before
     loggers = load_loggers(RunFolder(tmp_path))  # a run without a job file

@@ -37,7 +37,7 @@ def points(png: bytes) -> Any:
     return imread(io.BytesIO(png), format="png")
 
 
-def test_a_field_is_drawn_from_its_least_to_its_greatest_value() -> None:
+def test_field_colours_span_its_minimum_to_its_maximum() -> None:
     field = np.arange(6.0).reshape(2, 3)
     drawn = points(draw("u", field))
     assert drawn.shape == (170, 255, 4)
@@ -60,11 +60,11 @@ def test_a_field_is_drawn_from_its_least_to_its_greatest_value() -> None:
         np.zeros((1, 4096)),
     ],
 )
-def test_fields_of_many_kinds(field: Any) -> None:
+def test_fields_of_many_types_are_drawn(field: Any) -> None:
     assert points(draw("u", field)).ndim == 3
 
 
-def test_colours_are_kept() -> None:
+def test_rgb_arrays_keep_their_colours() -> None:
     wanted = np.random.default_rng(0).integers(0, 256, (300, 200, 3), dtype=np.uint8)
     assert (points(draw("image", wanted))[..., :3] * 255).round() == pytest.approx(wanted)
     floats = np.full((300, 300, 3), [0.0, 1.5, np.nan])
@@ -91,7 +91,7 @@ def test_a_figure_is_drawn() -> None:
         torch.rand(3, 3, dtype=torch.complex64).conj(),
     ],
 )
-def test_what_cannot_be_drawn(wrong: Any) -> None:
+def test_values_that_cannot_be_drawn_are_refused(wrong: Any) -> None:
     with pytest.raises(StreamError, match=r"picture: 'u' is a \w+ of shape .*Give a figure of matplotlib"):
         draw("u", wrong)
 
@@ -105,24 +105,24 @@ def test_what_cannot_be_drawn(wrong: Any) -> None:
         [[1, 2], [3]],
     ],
 )
-def test_what_is_no_array(wrong: Any) -> None:
+def test_values_that_are_not_arrays_are_refused(wrong: Any) -> None:
     with pytest.raises(StreamError, match=r"'u' is a \w+ that NumPy cannot convert to an array: .*\. Give a figure"):
         draw("u", wrong)
 
 
-def test_a_figure_that_cannot_be_drawn() -> None:
+def test_figure_that_fails_to_draw_raises_an_error() -> None:
     figure = Figure()
     figure.text(0, 0, r"$\frac{1$")
     with pytest.raises(StreamError, match=r"the figure 'curve' cannot be drawn: .*Parse"):
         draw("curve", figure)
 
 
-def test_the_greatest_range_is_drawn_like_any_other() -> None:
+def test_largest_range_is_drawn_like_any_other() -> None:
     field = np.array([[-1.0, 1.0], [0.0, 0.25]])
     assert draw("u", 1.7e308 * field) == draw("u", field)
 
 
-def test_masked_points_are_missing() -> None:
+def test_masked_points_are_drawn_as_missing() -> None:
     field = np.array([[1e20, 1.0], [2.0, 3.0]])
     masked = np.ma.masked_greater(field, 1e10)
     assert draw("u", masked) == draw("u", np.where(field > 1e10, np.nan, field))
@@ -130,13 +130,13 @@ def test_masked_points_are_missing() -> None:
     assert draw("u", colours) == draw("u", np.zeros((2, 2, 3)))
 
 
-def test_matplotlib_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_gives_an_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.image", None)
     with pytest.raises(StreamError, match=r"needs matplotlib.*pip install 'mpidata\[report\]'"):
         draw("u", np.zeros((2, 2)))
 
 
-def test_files_are_whole_and_in_order(tmp_path: Path) -> None:
+def test_complete_pictures_are_read_in_order_of_time(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     assert read_pictures(run) == []
     for second, (name, batch) in enumerate([("b", 2), ("a", 10), ("a", 9)]):
@@ -176,7 +176,7 @@ def test_links_and_files_of_others_are_not_pictures_of_the_run(tmp_path: Path) -
             read_png(run, picture)
 
 
-def test_loggers_get_those_that_are_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loggers_receive_only_new_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pictured.py").write_text(TRACKER)
     monkeypatch.delitem(sys.modules, "pictured", raising=False)
     run, said, png = RunFolder(tmp_path), list[str](), draw("u", np.zeros((2, 2)))

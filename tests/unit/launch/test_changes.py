@@ -11,7 +11,7 @@ from mpidata.run.folder import RunFolder
 KILLED = "was killed by SIGKILL"
 
 
-def test_a_line_for_each(tmp_path: Path) -> None:
+def test_each_change_of_trainers_is_printed(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     before = [{"event": "trainer_lost", "trainer": 0, "left": 1, "how": "is of an earlier start"}]
     run.events.write_text("".join(json.dumps(event) + "\n" for event in before))

@@ -16,7 +16,7 @@ def _program(path: Path) -> Path:
     return path
 
 
-def test_command(tmp_path: Path) -> None:
+def test_mpirun_command_is_printed_as_a_shell_line(tmp_path: Path) -> None:
     plan = make_plan(tmp_path / "a folder", {})
     command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
     placement = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
@@ -26,7 +26,7 @@ def test_command(tmp_path: Path) -> None:
     assert shlex.split(line)[1:] == command
 
 
-def test_command_of_a_job_that_outlives_its_solvers(tmp_path: Path) -> None:
+def test_mpirun_command_of_a_fault_tolerant_job_enables_ulfm(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {}, fault_tolerance="ulfm")
     command = mpirun_command(Path("/mpi/bin/mpirun"), Path("/bin/mpidata-rank"), plan)
     ulfm = ["--with-ft", "ulfm", "--prtemca", "state_base_recoverable", "1"]
@@ -36,7 +36,7 @@ def test_command_of_a_job_that_outlives_its_solvers(tmp_path: Path) -> None:
 QUIET = {"PMIX_MCA_psensor": "^heartbeat,file"}
 
 
-def test_environment_of_root_and_of_others() -> None:
+def test_mpirun_environment_for_root_folders_and_user_settings() -> None:
     root = QUIET | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     assert mpirun_environment(root=True) == root
     assert mpirun_environment(root=False) == QUIET
@@ -51,7 +51,7 @@ def test_environment_of_root_and_of_others() -> None:
     }
 
 
-def test_folders_of_open_mpi_4() -> None:
+def test_temporary_folders_are_set_for_open_mpi_4_and_several_hosts() -> None:
     old = mpirun_environment(False, Path("/tmp/a"), Path("/dev/shm/b"), old=True)
     assert old == {"OMPI_MCA_orte_tmpdir_base": "/tmp/a", "OMPI_MCA_btl_vader_backing_directory": "/dev/shm/b"}
     several = mpirun_environment(False, Path("/tmp/a"), one_host=False)
@@ -59,7 +59,7 @@ def test_folders_of_open_mpi_4() -> None:
     assert mpirun_environment(False, Path("/tmp/a"), old=True, one_host=False) == {}
 
 
-def test_which_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mpidata_rank_variable_overrides_the_installed_shim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shim = _program(tmp_path / "mpidata-rank")
     monkeypatch.setenv("MPIDATA_RANK", os.path.relpath(shim))
     assert shim_path() == shim

@@ -18,7 +18,7 @@ def test_characters_that_control_a_terminal_are_escaped() -> None:
     assert printed(Text(reason)) == "mesh\\x1b[2J\\x1bc \\u202etxt\\u2066 \\x9b1m\\x7f\\u2028\n"
 
 
-def test_others_are_kept() -> None:
+def test_other_characters_are_kept() -> None:
     text = "é\u00a0\u4f60 \U0001f469\u200d\U0001f4bb line that is longer than the width\nnext"
     assert printed(Text(text)) == f"{text}\n"
 

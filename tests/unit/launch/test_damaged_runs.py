@@ -108,7 +108,7 @@ def test_no_value_ends_a_command_with_a_traceback(run: RunFolder, name: str, mon
             assert done.exit_code == 0, (seed, command, done.output)
 
 
-def test_each_command_prints_what_it_ignores(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_command_reports_the_values_it_ignores(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "2000")
     run.summary.unlink()
     run.progress.write_text(json.dumps({**json.loads(run.progress.read_text()), "seconds": "x"}))

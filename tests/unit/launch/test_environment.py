@@ -36,11 +36,11 @@ from mpidata.launch.starting.environment import Place, find_place, leave_step
         ),
     ],
 )
-def test_place(environ: dict[str, str], place: Place | None) -> None:
+def test_place_is_found_from_launcher_variables(environ: dict[str, str], place: Place | None) -> None:
     assert find_place(environ) == place
 
 
-def test_ranks_of_one_job_without_a_name_agree() -> None:
+def test_ranks_of_a_job_without_a_name_agree_on_one() -> None:
     first = find_place({"PMI_RANK": "0", "PMI_SIZE": "2"})
     second = find_place({"PMI_RANK": "1", "PMI_SIZE": "2"})
     assert first is not None and second is not None and first.job == second.job != ""
@@ -50,7 +50,7 @@ def test_ranks_of_one_job_without_a_name_agree() -> None:
     "environ",
     [{"FLUX_TASK_RANK": "0"}, {"OMPI_COMM_WORLD_RANK": "x"}, {"PMI_RANK": "0", "PMI_SIZE": "-3"}],
 )
-def test_what_makes_no_sense_is_refused(environ: dict[str, str]) -> None:
+def test_unknown_or_invalid_launcher_variables_are_refused(environ: dict[str, str]) -> None:
     with pytest.raises(LaunchError, match=r"launcher.*Use .*mpirun.* or srun\."):
         find_place(environ)
 
@@ -70,7 +70,7 @@ PMI = {"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": "11"}
 
 
 @pytest.mark.parametrize("more", [{}, PMIX, PMI])
-def test_the_shell_of_srun_is_no_rank_and_is_as_one_of_salloc(more: dict[str, str]) -> None:
+def test_srun_shell_is_not_a_rank_and_is_treated_like_salloc(more: dict[str, str]) -> None:
     environ = {**SHELL, **more}
     assert find_place(environ) is None
     leave_step(environ)
@@ -88,7 +88,7 @@ def test_the_shell_of_srun_is_no_rank_and_is_as_one_of_salloc(more: dict[str, st
         ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_TASK_PID": str(os.getpid())}, Place(0, 3, "slurm-7.0")),  # srun --pty
     ],
 )
-def test_what_a_launcher_starts_in_the_shell_of_srun_is_a_rank(more: dict[str, str], place: Place) -> None:
+def test_process_launched_in_a_srun_shell_is_a_rank(more: dict[str, str], place: Place) -> None:
     environ = {**SHELL, **more}
     assert find_place(environ) == place
     before = dict(environ)

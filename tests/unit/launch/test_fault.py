@@ -39,7 +39,7 @@ signal 9 (Killed).
         ),
     ],
 )
-def test_the_launcher_or_the_scheduler_died(
+def test_death_of_the_launcher_or_scheduler_is_the_cause(
     case: EndedRun, end: LauncherEnd, joined: bool, said: str, died: bool
 ) -> None:
     (case.run.logs / "rank-0000-scheduler.log").touch()
@@ -50,7 +50,7 @@ def test_the_launcher_or_the_scheduler_died(
 
 
 @pytest.mark.parametrize("ulfm", [False, True])
-def test_without_ulfm_a_launcher_kills_all_when_one_has_died(case: EndedRun, ulfm: bool) -> None:
+def test_killed_solver_is_the_cause_only_without_ulfm(case: EndedRun, ulfm: bool) -> None:
     if ulfm:
         case.fault_tolerant()
     case.record(4, ago_s=2, signal=9)
@@ -59,7 +59,7 @@ def test_without_ulfm_a_launcher_kills_all_when_one_has_died(case: EndedRun, ulf
     assert found.summary["error"].startswith(expected) and found.died
 
 
-def test_the_first_to_go_is_the_cause(case: EndedRun) -> None:
+def test_first_failed_rank_is_the_cause(case: EndedRun) -> None:
     case.record(0, ago_s=20, signal=15, told=True)
     case.record(3, ago_s=8, signal=11)
     case.record(1, ago_s=9, exit=1)
@@ -75,7 +75,7 @@ def test_a_spawned_rank_that_ended_first_is_the_cause(case: EndedRun) -> None:
     assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
 
 
-def test_a_launcher_kills_all_when_a_spawned_rank_has_died(case: EndedRun) -> None:
+def test_killed_spawned_rank_is_the_cause_of_a_vanished_scheduler(case: EndedRun) -> None:
     spawned = {"rank": None, "exit": None, "signal": 11, "told": False, "error": None, "joined": True}
     (case.run.exits / "group-0003-0").write_text(json.dumps(spawned))
     found = settle(case.attempt, LauncherEnd(9, vanished=0), 3.0)
@@ -93,12 +93,12 @@ def test_a_spawned_loader_that_ended_first_is_the_cause(case: EndedRun) -> None:
     assert case.died and case.log == case.run.logs / "loader-0003.log"
 
 
-def test_an_error_of_the_shim_is_the_sentence(case: EndedRun) -> None:
+def test_error_of_the_shim_is_reported(case: EndedRun) -> None:
     case.record(1, ago_s=1, exit=127, error="Cannot start 'x'. It is gone. Build it.")
     assert case.settle() == (1, "failed", "Cannot start 'x'. It is gone. Build it.")
 
 
-def test_out_of_memory(case: EndedRun) -> None:
+def test_sigkill_is_reported_with_an_out_of_memory_hint(case: EndedRun) -> None:
     case.record(0, ago_s=1, signal=9)
     assert case.settle()[2].startswith("The scheduler (rank 0) was killed by SIGKILL, perhaps because memory ran out")
 
@@ -111,7 +111,7 @@ def test_out_of_memory(case: EndedRun) -> None:
         ("", "The launcher ended with exit status 7 and the job with it. "),
     ],
 )
-def test_what_the_launcher_said(case: EndedRun, text: str, sentence: str) -> None:
+def test_cause_is_read_from_the_launcher_log(case: EndedRun, text: str, sentence: str) -> None:
     case.run.launcher_log.write_text(text)
     (case.run.logs / "rank-0000-scheduler.log").touch()
     case.record(3, ago_s=1, signal=15, told=True)
@@ -128,7 +128,7 @@ def test_what_the_launcher_said(case: EndedRun, text: str, sentence: str) -> Non
         ("[proxy:0@vm] handle_pmi_response (p.c:435): unable to forward PMI response to MPI process\n", "is gone"),
     ],
 )
-def test_a_parent_of_a_rank_is_killed_while_ranks_start(case: EndedRun, text: str, how: str) -> None:
+def test_mpidata_rank_killed_while_ranks_start_is_the_cause(case: EndedRun, text: str, how: str) -> None:
     """MPICH's launcher then ends; nothing is lost, so the job may start again."""
     case.run.launcher_log.write_text(text)
     (case.run.logs / "rank-0000-scheduler.log").touch()
@@ -136,7 +136,7 @@ def test_a_parent_of_a_rank_is_killed_while_ranks_start(case: EndedRun, text: st
     assert found.summary["error"].startswith(f"The mpidata-rank of a rank {how}, and the job with it. ") and found.died
 
 
-def test_no_rank_has_started(case: EndedRun) -> None:
+def test_launcher_failure_before_any_rank_started_is_reported(case: EndedRun) -> None:
     case.run.launcher_log.write_text("no room\n")
     assert case.settle(213)[2].startswith("The launcher ended with exit status 213 before any rank had started. ")
     case.run.summary.unlink()
@@ -161,7 +161,7 @@ def test_no_rank_has_started(case: EndedRun) -> None:
         (5, 11, {"exit": 127, "error": "Cannot start.", "joined": False}, None, False),
     ],
 )
-def test_what_may_be_resumed_as_it_is(
+def test_only_deaths_permit_an_unchanged_resume(
     case: EndedRun, rank: int, ago_s: float, record: dict[str, Any], summary: str | None, died: bool
 ) -> None:
     case.record(rank, ago_s, **record)
@@ -170,13 +170,13 @@ def test_what_may_be_resumed_as_it_is(
     assert case.settle()[:2] == (1, "failed") and case.died is died
 
 
-def test_what_the_scheduler_says_of_a_death(case: EndedRun) -> None:
+def test_death_reported_by_the_scheduler_counts_as_a_death(case: EndedRun) -> None:
     case.summary("failed", "Trainer 1 died.")
     case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 1 died.", "died": True}))
     assert case.settle() == (1, "failed", "Trainer 1 died.") and case.died
 
 
-def test_the_scheduler_knows_best_why(case: EndedRun) -> None:
+def test_scheduler_error_takes_precedence_over_exit_notes(case: EndedRun) -> None:
     case.summary("failed", "The field is unknown.")
     case.record(5, ago_s=11, exit=3)
     assert case.settle() == (1, "failed", "The field is unknown.")
@@ -184,7 +184,7 @@ def test_the_scheduler_knows_best_why(case: EndedRun) -> None:
     assert "exit status 3" in case.settle()[2]
 
 
-def test_only_this_start_counts(case: EndedRun) -> None:
+def test_logs_and_events_of_earlier_starts_are_ignored(case: EndedRun) -> None:
     case.run.launcher_log.write_text(_KILLED)
     case.run.events.write_text("start\n")
     (case.run.logs / "rank-0000-scheduler.log").touch()
@@ -194,7 +194,7 @@ def test_only_this_start_counts(case: EndedRun) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_told_to_end(case: EndedRun, number: int) -> None:
+def test_signal_stops_the_run_unless_it_completed_or_failed(case: EndedRun, number: int) -> None:
     assert case.settle(0, number) == (75, "stopped", "")
     assert json.loads(case.run.summary.read_text())["reason"] == signal.Signals(number).name
     case.summary("stopped")

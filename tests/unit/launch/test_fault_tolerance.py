@@ -31,7 +31,7 @@ _OPEN_MPI = "package:Open MPI\nident:{}\noptions:ft_support:yes\noptions:ft_mpi_
         ("", False),
     ],
 )
-def test_what_ompi_info_says(description: str, expected: bool) -> None:
+def test_ulfm_is_detected_from_ompi_info(description: str, expected: bool) -> None:
     assert has_ulfm(description) is expected
 
 
@@ -39,17 +39,19 @@ def test_what_ompi_info_says(description: str, expected: bool) -> None:
     ("wanted", "available", "expected"),
     [("auto", True, "ulfm"), ("auto", False, "none"), (True, True, "ulfm"), (False, True, "none")],
 )
-def test_choice(wanted: bool | Literal["auto"], available: bool, expected: str) -> None:
+def test_fault_tolerance_depends_on_the_key_and_ulfm(
+    wanted: bool | Literal["auto"], available: bool, expected: str
+) -> None:
     assert choose(wanted, available) == expected
     assert is_on(wanted, {"OMPI_MCA_mpi_ft_enable": "1"} if available else {}) == expected
 
 
-def test_what_is_wanted_but_not_there_is_refused() -> None:
+def test_required_fault_tolerance_without_ulfm_is_refused() -> None:
     with pytest.raises(LaunchError, match="'launch.fault_tolerance' is true, but this MPI is started without ULFM."):
         choose(True, False)
 
 
-def test_trainers_that_are_to_go_on_without_one_that_died_need_ulfm(tmp_path: Path) -> None:
+def test_elastic_trainers_need_ulfm(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     text = "trainers: {{program: [python, train.py], ranks: 2, elastic: {}}}\nloaders: {{ranks: 1}}\n"
     (tmp_path / "job.yaml").write_text(text.format("true"))
@@ -61,7 +63,7 @@ def test_trainers_that_are_to_go_on_without_one_that_died_need_ulfm(tmp_path: Pa
     check_elastic(load_job(tmp_path / "job.yaml"), "none")
 
 
-def test_the_ompi_info_beside_mpirun_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ulfm_is_detected_by_the_ompi_info_beside_mpirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mpirun = tmp_path / "mpirun"
     assert describe_mpi(mpirun) == "" and of_mpirun("auto", mpirun) == "none"
     info = tmp_path / "ompi_info"
@@ -72,7 +74,7 @@ def test_the_ompi_info_beside_mpirun_tells(tmp_path: Path, monkeypatch: pytest.M
     assert of_mpirun("auto", mpirun) == "none"
 
 
-def test_the_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_without_ulfm_names_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"mpi": "Open MPI v4.1.4, package: Debian"}
     monkeypatch.setattr("mpidata.native.linked_mpi.build_facts", lambda: record)
     assert without_ulfm("auto") == "Open MPI 4.1.4 runs without ULFM: if any rank dies, this run ends there."

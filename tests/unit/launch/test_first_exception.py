@@ -12,7 +12,7 @@ from mpidata.run.rank_files import PlannedRun
 BEGINS = "Traceback (most recent call last):"
 
 
-def test_only_the_first_one_is_shown(tmp_path: Path) -> None:
+def test_only_the_first_exception_of_a_solver_is_shown(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     run = RunFolder(plan.run)
     old = {"event": "retry", "group": 0, "cause": "raised", "how": "raised OSError"}
@@ -51,7 +51,7 @@ def test_only_the_first_one_is_shown(tmp_path: Path) -> None:
     assert found.lines() == [] == found.lines(last=True)
 
 
-def test_that_of_a_trainer_without_which_the_others_go_on(tmp_path: Path) -> None:
+def test_exception_of_a_lost_elastic_trainer_is_shown(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     run = RunFolder(plan.run)
     log = PlannedRun(run, plan).log(1)
@@ -64,7 +64,7 @@ def test_that_of_a_trainer_without_which_the_others_go_on(tmp_path: Path) -> Non
     assert traceback[:3] == [f"  {line}" for line in (BEGINS, "  one", "ValueError: x")]
 
 
-def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
+def test_exception_is_shown_without_a_readable_log(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     run = RunFolder(plan.run)
     found = FirstException(run, plan)

@@ -52,7 +52,7 @@ def launcher(job: Job, monkeypatch: pytest.MonkeyPatch) -> Launcher:
         ("n1:2", "Write a list"),
     ],
 )
-def test_bad_hosts(job: Job, tmp_path: Path, value: str, message: str) -> None:
+def test_invalid_hosts_are_refused(job: Job, tmp_path: Path, value: str, message: str) -> None:
     with pytest.raises(JobFileError, match=message):
         load_job(str(tmp_path / "job.yaml"), [f"launch.hosts={value}"])
 
@@ -74,13 +74,13 @@ def test_hosts_and_slurm_exclude_each_other(job: Job, launcher: Launcher) -> Non
         find_launcher(by_srun, {})
 
 
-def test_hosts_that_are_too_small(job: Job, launcher: Launcher) -> None:
+def test_hosts_with_too_few_cpus_are_refused(job: Job, launcher: Launcher) -> None:
     few = job.model_copy(update={"launch": job.launch.model_copy(update={"hosts": ("n1:1", "n2:1")})})
     with pytest.raises(LaunchError, match=r"have 2 CPUs, but the job needs 7 .*Key 'launch.hosts'. Add hosts or CPUs"):
         find_launcher(few, {})
 
 
-def test_silence_is_noticed_in_time_and_settings_of_the_user_stay() -> None:
+def test_keepalive_fits_the_timeout_and_keeps_user_settings() -> None:
     for timeout in (3.0, 12.0, 30.0, 600.0):
         values = [int(value) for value in silence_environment(timeout, {}).values()]
         assert min(values) >= 1 and values[0] + values[1] * values[2] <= max(timeout, 6)
@@ -90,7 +90,7 @@ def test_silence_is_noticed_in_time_and_settings_of_the_user_stay() -> None:
     }
 
 
-def test_hosts_are_asked_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_hosts_are_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosts, "_ANSWER_S", 0.5)
     monkeypatch.setattr(hosts, "_END_S", 0.5)
     refuses, silent_one = ["sh", "-c", "echo ------; echo 'no route'; exit 213"], ["sh", "-c", "sleep 60 & wait"]
@@ -115,7 +115,7 @@ def left(layout: Layout, *names: str) -> tuple[int, int, int, int]:
     return groups, less.spares, loaders, less.loader_spares
 
 
-def test_fewer_groups_where_there_is_less_room() -> None:
+def test_groups_are_reduced_if_hosts_have_less_room() -> None:
     layout = Layout(trainers=2, groups=5, ranks_per_group=1, per_node=1, spares=1)
     assert left(layout, "n1:4", "n2:4") == (4, 1, 0, 0)
     assert left(layout, "n1:3", "n2:2") == (3, 0, 0, 0)  # spares are dropped first
@@ -126,7 +126,7 @@ def test_fewer_groups_where_there_is_less_room() -> None:
     assert left(later, "n1:6") == (2, 0, 0, 0)
 
 
-def test_fewer_loaders_where_there_is_less_room() -> None:
+def test_loaders_are_reduced_if_hosts_have_less_room() -> None:
     alone = Layout(trainers=1, groups=0, ranks_per_group=1, loaders=5, loader_spares=1)
     assert left(alone, "n1:7") == (0, 0, 4, 1)
     assert left(alone, "n1:5") == (0, 0, 4, 0)
@@ -138,7 +138,7 @@ def test_fewer_loaders_where_there_is_less_room() -> None:
     assert left(both, "n1:10") == (2, 0, 5, 0) and left(both, "n1:4") == (1, 0, 1, 0)
 
 
-def test_going_on_without_a_host(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_continues_on_the_remaining_hosts(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {}
 
     def answer(commands: dict[str, list[str]], environ: object) -> dict[str, str]:
@@ -171,7 +171,7 @@ def test_connections_of_a_process_are_found() -> None:
         assert monitored.lost_host() is None
 
 
-def test_a_connection_whose_data_nobody_acknowledges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unacknowledged_connection_names_the_lost_host(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(connections, "_sockets", lambda process: ["7", "8"])
     monkeypatch.setattr(connections, "_retransmitting", lambda process: again)
@@ -183,7 +183,7 @@ def test_a_connection_whose_data_nobody_acknowledges(monkeypatch: pytest.MonkeyP
     assert seen[:-1] == [None] * 5 and seen[-1] in ("127.0.0.2", "localhost")
 
 
-def test_addresses() -> None:
+def test_hex_addresses_are_resolved_to_host_names() -> None:
     name = socket.gethostbyaddr("127.0.0.1")[0]
     assert connections._name("0100007F") == name
     assert connections._name("0000000000000000FFFF00000100007F") == name

@@ -31,7 +31,7 @@ TOO_LONG = f"--as: the name {LONG[:20]}... has 300 bytes. Use at most 248."
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
-def test_names_that_are_too_long(
+def test_too_long_names_are_refused(
     tmp_path: Path, arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_job(tmp_path)
@@ -41,12 +41,12 @@ def test_names_that_are_too_long(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_record_whose_name_is_too_long() -> None:
+def test_too_long_record_path_is_refused() -> None:
     with pytest.raises(StreamError, match=f"{LONG} is not a folder. Give the folder that `record.path`"):
         RecordedDataset(LONG)
 
 
-def test_a_folder_that_vanishes_during_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_that_vanishes_during_the_search_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gone", "rod/1/private"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "rod/1/private/plan").touch()

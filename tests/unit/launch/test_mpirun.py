@@ -29,7 +29,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return record
 
 
-def test_in_which_order(tmp_path: Path, build: dict[str, str]) -> None:
+def test_mpirun_is_searched_beside_python_then_build_then_path(tmp_path: Path, build: dict[str, str]) -> None:
     beside, built_with, on_path = [_program(tmp_path / folder / "mpirun") for folder in ("venv/bin", "mpi/bin", "bin")]
     for expected in (beside, built_with, on_path):
         assert find_mpirun() == expected
@@ -38,7 +38,7 @@ def test_in_which_order(tmp_path: Path, build: dict[str, str]) -> None:
         find_mpirun()
 
 
-def test_that_of_another_mpi_is_passed_over(tmp_path: Path, build: dict[str, str]) -> None:
+def test_mpirun_of_another_mpi_is_skipped(tmp_path: Path, build: dict[str, str]) -> None:
     _program(tmp_path / "venv" / "bin" / "mpirun", _MPICH)
     right = _program(tmp_path / "bin" / "mpirun")
     assert find_mpirun() == right
@@ -49,7 +49,7 @@ def test_that_of_another_mpi_is_passed_over(tmp_path: Path, build: dict[str, str
     assert find_mpirun() == silent
 
 
-def test_where_several_mpis_share_a_folder(tmp_path: Path, build: dict[str, str]) -> None:
+def test_mpirun_is_found_if_several_mpis_share_a_folder(tmp_path: Path, build: dict[str, str]) -> None:
     build |= {"mpi": "MPICH Version:      4.0.2", "mpicc": f"{tmp_path}/bin/mpicc.mpich"}
     _program(tmp_path / "bin" / "mpirun")
     with pytest.raises(LaunchError, match=r"its mpirun was not found, only .*/bin/mpirun of Open MPI"):

@@ -25,7 +25,7 @@ def begin(path: Path) -> RunFolder:
     return run
 
 
-def test_the_keys_that_differ(tmp_path: Path) -> None:
+def test_changed_keys_of_the_job_file_are_named(tmp_path: Path) -> None:
     path = write_job(tmp_path)
     run = begin(path)
     then = load_job(run.job)
@@ -39,7 +39,9 @@ def test_the_keys_that_differ(tmp_path: Path) -> None:
     assert changed_since(load_job(path, fewer), run, load_job(run.job, fewer)) == ""  # the settings that it resumes
 
 
-def test_what_a_run_under_a_name_ignores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_named_run_refuses_fixed_settings_and_warns_of_file_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write_job(tmp_path).rename(tmp_path / "as.yaml")
     run = begin(path)
 
@@ -59,7 +61,7 @@ def test_what_a_run_under_a_name_ignores(tmp_path: Path, capsys: pytest.CaptureF
     assert f"{path} has changed in 'seed' since {run.path} was started" in said.err
 
 
-def test_a_pipe_in_place_of_the_note(tmp_path: Path) -> None:
+def test_pipe_in_place_of_the_note_is_refused(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))
     note = tmp_path / "runs" / "job" / ".begun-night"
     note.parent.mkdir(parents=True)

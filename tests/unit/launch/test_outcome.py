@@ -29,13 +29,13 @@ _SLURM = "Slurm ended job 41 (TimeLimit)"
 
 @pytest.mark.parametrize(("status", "expected"), [("complete", 0), ("stopped", 0), ("failed", 1), ("nonsense", 1)])
 @pytest.mark.parametrize("launcher", [0, 1, 137, -9])
-def test_the_summary_decides(case: EndedRun, status: str, expected: int, launcher: int) -> None:
+def test_summary_status_decides_the_exit_status(case: EndedRun, status: str, expected: int, launcher: int) -> None:
     case.summary(status)
     assert case.settle(launcher) == (expected, status, "")
 
 
 @pytest.mark.parametrize("status", ["complete", "stopped"])
-def test_a_record_from_before_the_summary_makes_it_failed(case: EndedRun, status: str) -> None:
+def test_exit_note_from_before_the_summary_fails_the_run(case: EndedRun, status: str) -> None:
     case.summary(status)
     case.record(5, ago_s=11, exit=3)
     code, now, error = case.settle()
@@ -44,14 +44,14 @@ def test_a_record_from_before_the_summary_makes_it_failed(case: EndedRun, status
     assert case.log == case.run.logs / "rank-0005-solver-1-0.log" and str(case.log) in error
 
 
-def test_a_consequence_of_the_end_does_not(case: EndedRun) -> None:
+def test_exit_notes_caused_by_the_end_do_not_fail_the_run(case: EndedRun) -> None:
     case.summary("complete")
     case.record(0, ago_s=9, exit=3)
     case.record(4, ago_s=11, signal=15, told=True)
     assert case.settle() == (0, "complete", "")
 
 
-def test_a_bad_end_after_the_summary_counts_too(case: EndedRun) -> None:
+def test_nonzero_exit_after_the_summary_fails_the_run(case: EndedRun) -> None:
     case.summary("complete")
     case.record(5, ago_s=9, exit=3)
     status, summary_status, error = case.settle()
@@ -63,7 +63,7 @@ def test_a_bad_end_after_the_summary_counts_too(case: EndedRun) -> None:
     assert "complete" not in case.settle()[2]
 
 
-def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_is_reported_despite_a_full_disk(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -74,7 +74,9 @@ def test_a_full_disk_still_shows_the_outcome(case: EndedRun, monkeypatch: pytest
     assert "exit status 3" in found.summary["error"] and "No space left on device. Make room" in found.summary["error"]
 
 
-def test_a_summary_that_the_scheduler_could_not_write(case: EndedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritten_summary_of_the_scheduler_is_written_or_reported(
+    case: EndedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {"status": "complete", "error": None, "simulations": {"complete": 9}}
     found = settle(case.attempt, LauncherEnd(0, unwritten=told), 3.0)
     assert found.exit_status == 0 and json.loads(case.run.summary.read_text()) == told  # the disk has space again
@@ -92,7 +94,7 @@ def test_a_summary_that_the_scheduler_could_not_write(case: EndedRun, monkeypatc
     assert found.exit_status == 75 and "No space left" in found.summary["error"]
 
 
-def test_the_death_of_a_solver_is_survived(case: EndedRun) -> None:
+def test_death_of_a_solver_does_not_fail_a_fault_tolerant_run(case: EndedRun) -> None:
     case.record(5, ago_s=11, signal=11)
     case.fault_tolerant()
     case.summary("complete")
@@ -103,7 +105,7 @@ def test_the_death_of_a_solver_is_survived(case: EndedRun) -> None:
 
 @pytest.mark.parametrize("scheduler", ["ended", "died"])
 @pytest.mark.parametrize("note", [{"signal": 11}, {"exit": 3}])
-def test_the_death_of_a_trainer_is_survived_where_the_others_went_on(
+def test_death_of_a_trainer_does_not_fail_the_run_if_the_others_continued(
     case: EndedRun, scheduler: str, note: dict[str, int]
 ) -> None:
     case.record(2, ago_s=30, **note)
@@ -122,7 +124,7 @@ def test_the_death_of_a_trainer_is_survived_where_the_others_went_on(
     assert json.loads(case.run.summary.read_text())["lost_trainers"] == [0, 1]
 
 
-def test_another_trainer_s_death_counts(case: EndedRun) -> None:
+def test_death_of_a_trainer_not_listed_as_dead_fails_the_run(case: EndedRun) -> None:
     case.record(1, ago_s=30, signal=11)
     case.record(2, ago_s=20, exit=3)
     case.fault_tolerant()
@@ -131,7 +133,7 @@ def test_another_trainer_s_death_counts(case: EndedRun) -> None:
     assert case.settle()[2].startswith("Trainer 1 (rank 2) ended with exit status 3. ")
 
 
-def test_all_have_joined_where_that_cannot_be_written(case: EndedRun, tmp_path: Path) -> None:
+def test_joined_ranks_are_noticed_if_the_event_log_cannot_be_written(case: EndedRun, tmp_path: Path) -> None:
     case.attempt.aside = tmp_path / "aside"
     case.attempt.aside.write_text("mpidata: A program ended.\n")
     assert not case.attempt.joined()
@@ -141,12 +143,12 @@ def test_all_have_joined_where_that_cannot_be_written(case: EndedRun, tmp_path: 
     assert case.attempt.joined()
 
 
-def test_all_well_but_no_summary(case: EndedRun) -> None:
+def test_missing_summary_fails_the_run(case: EndedRun) -> None:
     (case.run.logs / "rank-0000-scheduler.log").touch()
     assert case.settle(0)[2].startswith("The scheduler (rank 0) ended without a summary. ")
 
 
-def test_stopped_by_a_signal(case: EndedRun) -> None:
+def test_stopped_run_gets_a_summary_from_its_progress(case: EndedRun) -> None:
     case.run.progress.write_text(json.dumps(_PROGRESS))
     case.record(3, ago_s=0, exit=1)
     assert case.settle(143, signal.SIGINT) == (130, "stopped", "")
@@ -158,7 +160,7 @@ def test_stopped_by_a_signal(case: EndedRun) -> None:
     assert summary["training"] == {"loss": {"first": 4.0, "last": 0.5}}
 
 
-def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun) -> None:
+def test_scheduler_progress_contains_all_that_the_summary_needs(case: EndedRun) -> None:
     figures, simulations = Figures(trainers=2, capacity=8), Simulations(3, trainers=2)
     figures.report("loss", 4.0)
     figures.report("loss", 0.5)
@@ -175,7 +177,7 @@ def test_the_scheduler_s_progress_has_all_that_the_summary_needs(case: EndedRun)
 
 @pytest.mark.parametrize("stopped_by", [None, signal.SIGTERM])
 @pytest.mark.parametrize("what", ["nothing", "lost host", "killed rank", "scheduler saw a trainer die"])
-def test_what_slurm_ended_is_told_as_that(case: EndedRun, what: str, stopped_by: int | None) -> None:
+def test_end_by_slurm_is_reported_as_the_reason(case: EndedRun, what: str, stopped_by: int | None) -> None:
     """Whatever part of the job Slurm ended first, no rank or host is blamed."""
     if what == "lost host":
         said = "PRTE has lost communication with a remote daemon.\n\n  Remote daemon: [prterun-n1-9@0,2] on node n2\n"
@@ -192,21 +194,21 @@ def test_what_slurm_ended_is_told_as_that(case: EndedRun, what: str, stopped_by:
     assert summary["reason"] == _SLURM and "died" not in summary and not case.died
 
 
-def test_a_fault_before_slurm_ended_the_job_stays_one(case: EndedRun) -> None:
+def test_failure_or_completion_before_the_end_by_slurm_is_kept(case: EndedRun) -> None:
     case.summary("failed", "Undeclared field 'v'.")
     assert case.settle(1, None, _SLURM) == (1, "failed", "Undeclared field 'v'.")
     case.summary("complete")
     assert case.settle(0, signal.SIGTERM, _SLURM) == (0, "complete", "")
 
 
-def test_sigterm_to_all_ranks_is_a_stop_without_slurm_too(case: EndedRun) -> None:
+def test_sigterm_to_all_ranks_counts_as_a_stop_without_slurm(case: EndedRun) -> None:
     case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 0 was killed.", "died": True}))
     assert case.settle(1, signal.SIGTERM) == (75, "stopped", "")
     case.run.summary.write_text(json.dumps({"status": "failed", "error": "Trainer 0 was killed.", "died": True}))
     assert case.settle(1, signal.SIGUSR1) == (1, "failed", "Trainer 0 was killed.")
 
 
-def test_a_cleaner_of_temporary_files_is_named(case: EndedRun, tmp_path: Path) -> None:
+def test_removed_temporary_folder_is_reported_as_the_cause(case: EndedRun, tmp_path: Path) -> None:
     case.summary("failed")
     end = LauncherEnd(1, cleaned=tmp_path / "tmp" / "mpidata-0-x")
     said = f"The folder for the temporary files of this job, {tmp_path}/tmp/mpidata-0-x, was removed while it ran, "

@@ -21,21 +21,21 @@ from mpidata.launch.starting.folder.prepare import prepare_run
 from mpidata.run.folder import RunFolder
 
 
-def test_a_sparkline_has_the_means_of_what_does_not_fit() -> None:
+def test_sparkline_averages_values_that_do_not_fit() -> None:
     assert sparkline([0.0, 7.0, 3.0], 10) == "▁█▄"
     assert sparkline([0.0, 0.0, None, 7.0, 7.0], 3) == "▁██"
     assert sparkline([None, float("nan")], 5) == "" and sparkline([], 5) == "" and sparkline([2.0, 2.0], 5) == "▁▁"
     assert len(sparkline([float(i) for i in range(1001)], 40)) <= 40
 
 
-def test_a_sparkline_of_the_greatest_and_the_least_numbers() -> None:
+def test_sparkline_draws_the_largest_and_smallest_numbers() -> None:
     great, least = sys.float_info.max, 5e-324
     assert sparkline([-great, great, 0.0], 5) == "▁█▅" and sparkline([great] * 9, 3) == "▁▁▁"
     assert sparkline([great, great, -great, -great], 2) == "█▁" and sparkline([0.0, least], 5) == "▁█"
     assert sparkline([great, least, -least], 5) == "█▁▁"
 
 
-def test_what_a_program_wrote_does_not_control_the_terminal(tmp_path: Path) -> None:
+def test_program_output_cannot_control_the_terminal(tmp_path: Path) -> None:
     run, lock = made_up(tmp_path, 2, 1)
     fcntl.flock(lock, fcntl.LOCK_UN)
     run.summary.write_text(json.dumps({"status": "failed", "error": "bad\x1b]0;title\a \u202emesh"}))
@@ -85,7 +85,7 @@ def shown(view: View, width: int, height: int) -> list[str]:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 10)])
 @pytest.mark.parametrize(("groups", "trainers"), [(1, 1), (64, 4), (2000, 40)])
-def test_the_page_fits(tmp_path: Path, width: int, height: int, groups: int, trainers: int) -> None:
+def test_page_fits_the_terminal(tmp_path: Path, width: int, height: int, groups: int, trainers: int) -> None:
     run, _ = made_up(tmp_path, groups, trainers)
     view = View(run)
     view.look()
@@ -103,7 +103,7 @@ def test_the_page_fits(tmp_path: Path, width: int, height: int, groups: int, tra
     assert len([row for row in page if "buffer" in row]) == buffers
 
 
-def test_terminals_without_blocks_get_others(tmp_path: Path) -> None:
+def test_terminals_without_block_characters_get_ascii(tmp_path: Path) -> None:
     view = View(made_up(tmp_path, 3, 2)[0])
     view.look()
     text = io.StringIO()
@@ -111,7 +111,7 @@ def test_terminals_without_blocks_get_others(tmp_path: Path) -> None:
     assert text.getvalue().isascii() and "#" in text.getvalue()
 
 
-def test_what_is_new_is_read_and_a_resume_begins_anew(tmp_path: Path) -> None:
+def test_view_reads_new_lines_and_starts_over_after_a_resume(tmp_path: Path) -> None:
     run, _ = made_up(tmp_path, 2, 1)
     view = View(run)
     view.look()
@@ -127,7 +127,7 @@ def test_what_is_new_is_read_and_a_resume_begins_anew(tmp_path: Path) -> None:
     assert view.metrics == [] and view.start["groups"] == 3 and left_s(view) is None
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_command_shows_running_gone_and_failed_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, lock = made_up(tmp_path, 2, 1)
     monkeypatch.setenv("COLUMNS", "100")
     there = CliRunner().invoke(cli.main, ["watch", str(run.path), "--once"])
@@ -143,7 +143,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert nothing.exit_code == 2 and "is not a run folder" in nothing.output
 
 
-def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
+def test_run_that_has_not_started_is_shown_as_waiting(tmp_path: Path) -> None:
     run, _, _lock = prepare_run(load_job(write_job(tmp_path)))
     view = View(run)
     view.look()
@@ -151,7 +151,7 @@ def test_a_run_that_has_not_begun(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trainers", [3, 40])
-def test_the_buffers_of_trainers_that_do_not_train(tmp_path: Path, trainers: int) -> None:
+def test_buffers_of_trainers_that_do_not_train_show_their_state(tmp_path: Path, trainers: int) -> None:
     run, _ = made_up(tmp_path, 1, trainers)
     progress = json.loads(run.progress.read_text())
     states = ["trains"] * (trainers - 2) + ["dead", "spare"]
@@ -169,7 +169,7 @@ def test_the_buffers_of_trainers_that_do_not_train(tmp_path: Path, trainers: int
     assert shown(view, 100, 40)
 
 
-def test_a_capacity_in_bytes_has_its_unit(tmp_path: Path) -> None:
+def test_capacity_in_bytes_is_shown_with_its_unit(tmp_path: Path) -> None:
     run, _ = made_up(tmp_path, 1, 1)
     progress = json.loads(run.progress.read_text())
     run.progress.write_text(json.dumps(progress | {"capacity": 3 << 29, "capacity_in_bytes": True}))

@@ -27,7 +27,7 @@ def _figures(**more: Any) -> dict[str, Any]:
     } | more
 
 
-def test_tail_gives_whole_lines_once(tmp_path: Path) -> None:
+def test_tail_returns_complete_lines_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     tail = Tail(path)
     assert tail.lines() == []
@@ -43,7 +43,7 @@ def test_tail_gives_whole_lines_once(tmp_path: Path) -> None:
         assert tail.lines(last=True) == []
 
 
-def test_line_of_figures() -> None:
+def test_progress_line_shows_the_figures() -> None:
     expected = "12 s, simulations 2/9, samples 20 (5/s), fill 50% 25%, batches 4 5, loss 0.1235, other nan"
     assert figures_line(_figures()) == expected
     failed = _figures(simulations={"requested": 9, "running": 1, "complete": 2, "failed": 3})
@@ -51,12 +51,12 @@ def test_line_of_figures() -> None:
 
 
 @pytest.mark.parametrize("state", ["dead", "left", "spare"])
-def test_line_of_trainers_that_do_not_train(state: str) -> None:
+def test_progress_line_shows_the_state_of_trainers_that_do_not_train(state: str) -> None:
     assert ", fill 50% 25%, " in figures_line(_figures(trainers=["trains", "trains"]))
     assert f", fill {state} 25%, batches 4 5, " in figures_line(_figures(trainers=[state, "trains"]))
 
 
-def test_line_of_a_job_with_loaders() -> None:
+def test_progress_line_shows_parts_and_epochs_of_loaders() -> None:
     of_none = {
         "simulations": {"requested": 0, "running": 0, "complete": 0, "failed": 0},
         "fill": [0.0],
@@ -79,7 +79,7 @@ def _write(path: Path, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("trained", ["stream", "loaders"])
-def test_plain_lines_where_they_change_sooner_after_the_first_batch(tmp_path: Path, trained: str) -> None:
+def test_plain_lines_are_printed_more_often_after_the_first_batch(tmp_path: Path, trained: str) -> None:
     now, output = [100.0], io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
     with Progress(RunFolder(tmp_path), log, Console(file=output, width=20), clock=lambda: now[0]) as display:
@@ -97,7 +97,7 @@ def test_plain_lines_where_they_change_sooner_after_the_first_batch(tmp_path: Pa
     assert [line.split(",")[0] for line in lines[1:]] == [f"{n} s" for n in (5, 7, 8, 10, 14, 19, 24, 26)]
 
 
-def test_display_on_a_terminal(tmp_path: Path) -> None:
+def test_terminal_display_shows_figures_and_output(tmp_path: Path) -> None:
     output = io.StringIO()
     progress, log = tmp_path / "progress.json", tmp_path / "log"
     console = Console(file=output, force_terminal=True, width=100, legacy_windows=False)
@@ -112,7 +112,7 @@ def test_display_on_a_terminal(tmp_path: Path) -> None:
     assert "epoch 1\n" in output.getvalue()
 
 
-def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> None:
+def test_notices_of_idle_trainers_and_of_a_stop_are_shown_once(tmp_path: Path) -> None:
     output, log = io.StringIO(), tmp_path / "logs" / "rank-0001-trainer-0.log"
     log.parent.mkdir()
     idle = log.with_name("idle.log")
@@ -130,7 +130,7 @@ def test_what_idle_trainers_tell_and_a_stop_are_shown_once(tmp_path: Path) -> No
     ]
 
 
-def test_what_open_mpi_writes_of_a_death_stays_in_the_log(tmp_path: Path) -> None:
+def test_open_mpi_messages_about_a_death_are_not_displayed(tmp_path: Path) -> None:
     output, log = io.StringIO(), tmp_path / "log"
     with Progress(RunFolder(tmp_path), log, Console(file=output)) as display:
         log.write_text(
@@ -141,7 +141,7 @@ def test_what_open_mpi_writes_of_a_death_stays_in_the_log(tmp_path: Path) -> Non
     assert output.getvalue() == "epoch 1\nepoch 2\n"
 
 
-def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path) -> None:
+def test_closed_output_does_not_end_the_display(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\n")
     output = io.StringIO()
@@ -153,7 +153,7 @@ def test_a_reader_that_has_gone_is_no_trouble(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_the_greatest_values_do_not_end_the_display(tmp_path: Path, terminal: bool) -> None:
+def test_largest_values_do_not_end_the_display(tmp_path: Path, terminal: bool) -> None:
     output, log, now = io.StringIO(), tmp_path / "log", [100.0]
     console = Console(file=output, force_terminal=terminal, width=100, legacy_windows=False)
     lists = {name: [1.0] for name in ("received", "drawn", "waited_s", "fill")}
@@ -168,7 +168,7 @@ def test_the_greatest_values_do_not_end_the_display(tmp_path: Path, terminal: bo
     assert all(f"epoch {n}\n" in output.getvalue() for n in range(3)) and "1e+308" in output.getvalue()
 
 
-def test_another_error_is_not_taken_for_a_closed_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_are_not_mistaken_for_a_closed_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> str:
         raise ValueError("cannot convert")
 

@@ -26,7 +26,7 @@ _PROGRESS = {
 }
 
 
-def test_the_log_that_the_error_is_about_is_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_named_by_the_summary_is_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     log = case.run.logs / "group-0003-solver-0.log"
     log.write_text("./solver: error while loading shared libraries: libmesh.so\n")
     error = {"status": "failed", "error": "It could not be started.", "log": str(log)}
@@ -37,7 +37,7 @@ def test_the_log_that_the_error_is_about_is_shown(case: EndedRun, capsys: pytest
     assert capsys.readouterr().err.endswith("libraries: libmesh.so\nIt could not be started.\n")
 
 
-def test_what_is_shown_of_a_failure(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failure_shows_figures_last_log_lines_and_the_error(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.progress.write_text(json.dumps(_PROGRESS))
     case.record(1, ago_s=1, exit=1)
     PlannedRun(case.run, case.plan).log(1).write_text("".join(f"line {i} [bold]\n" for i in range(20)))
@@ -60,7 +60,9 @@ def test_a_trainer_without_samples_is_named(case: EndedRun, capsys: pytest.Captu
     assert "no samples   for trainer 0: no batch" in shown and "too short    4 simulations" in shown
 
 
-def test_what_is_shown_of_losses(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_retries_lost_groups_and_set_aside_simulations_are_shown(
+    case: EndedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
     entry = {
         "simulation": 7,
         "parameters": {"alpha": 0.5},
@@ -97,9 +99,7 @@ def test_a_job_without_solvers_shows_its_loaders(case: EndedRun, capsys: pytest.
         assert " ".join(words).count("loaders 3 joined, 1 lost") == 1 and ("samples" in words) == shown
 
 
-def test_trainers_without_which_the_others_went_on_are_shown(
-    case: EndedRun, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_joined_and_retired_trainers_are_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     lost_one = "trainer 2 lost, and the others went on"
     for lost, joined, shown in (
         ([2, 0, 1], [], "trainers 2, 0, 1 lost"),
@@ -126,7 +126,7 @@ def test_trainers_without_which_the_others_went_on_are_shown(
         assert [row[1] for row in rows if row and row[0] == "trainers"] == [shown] * bool(shown)
 
 
-def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoint_to_resume_from_is_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(settle(case.attempt, LauncherEnd(0, signal.SIGTERM), 3.0), Console(), Console(stderr=True))
     assert f"none; mpidata run --resume {case.run.path} starts over\n" in capsys.readouterr().out
     (case.run.checkpoints / "000003").mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_from_where_a_run_can_go_on(case: EndedRun, capsys: pytest.CaptureFixtur
     assert f"3; resume with mpidata run --resume {case.run.path}\n" in capsys.readouterr().out
 
 
-def test_stopped_before_there_was_any_progress(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_stopped_before_any_progress_shows_zeros(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = settle(case.attempt, LauncherEnd(143, signal.SIGINT), 3.0)
     assert outcome.summary["simulations"] == {"requested": 3, "complete": 0, "failed": 0}
     assert outcome.summary["samples"] == {"received": 0, "validation": 0, "per_trainer": []}
@@ -144,7 +144,7 @@ def test_stopped_before_there_was_any_progress(case: EndedRun, capsys: pytest.Ca
     assert "0 of 3 complete" in capsys.readouterr().out
 
 
-def test_a_run_folder_that_was_removed(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_removed_run_folder_is_reported(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     case.run.events.write_text("start\n")
     shutil.rmtree(case.run.path)
     outcome = settle(case.attempt, LauncherEnd(0, vanished=0), 3.0)
@@ -176,7 +176,7 @@ def test_a_stopped_job_without_solvers_shows_no_simulations(case: EndedRun, caps
     assert "time " in shown and "simulations" not in shown and "samples" not in shown, shown
 
 
-def test_servers_and_rows_that_nobody_trained_on_are_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_servers_and_untrained_rows_are_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures(2, 1)
     figures.servers, figures.pushes = 2, {0: 30, 1: 12}
     for trainer, name, value in ((0, "epoch", 0.0), (1, "untrained", 34.0)):
@@ -189,7 +189,7 @@ def test_servers_and_rows_that_nobody_trained_on_are_shown(case: EndedRun, capsy
     assert "not trained on  34 rows, which a trainer left in the middle of an epoch" in shown, shown
 
 
-def test_what_open_mpi_writes_of_a_death_is_not_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_mpi_messages_about_a_death_are_not_shown(case: EndedRun, capsys: pytest.CaptureFixture[str]) -> None:
     case.record(1, ago_s=1, exit=1)
     noise = "[host:1] NBC_Progress: an error 75 was found during schedule\n"
     PlannedRun(case.run, case.plan).log(1).write_text("".join(f"line {i}\n{noise}" for i in range(20)))

@@ -44,7 +44,7 @@ def test_a_run_without_a_checkpoint_starts_over(run: RunFolder) -> None:
     assert found.sentence == f"Resuming {run.path}: it has no usable checkpoint, so it starts over."
 
 
-def test_the_newest_checkpoint_counts(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_uses_the_newest_valid_checkpoint(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def newest(checkpoints: Path) -> tuple[int, list[str]]:
@@ -59,7 +59,7 @@ def test_the_newest_checkpoint_counts(run: RunFolder, monkeypatch: pytest.Monkey
     assert (Plan.read(run.plan).checkpoint, Plan.read(run.plan).fault_tolerance) == (3, "ulfm")
 
 
-def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
+def test_resume_archives_results_and_clears_requests_of_the_last_start(run: RunFolder) -> None:
     run.summary.write_text('{"status": "failed"}')
     (run.exits / "rank-0003").touch()
     for path in (run.stop, run.over, run.progress, run.events):
@@ -83,7 +83,7 @@ def test_what_the_last_start_left_is_kept(run: RunFolder) -> None:
     assert load_job(run.job).trainers.ranks == 3
 
 
-def test_what_was_set_aside_is_run_again_where_that_is_asked_for(run: RunFolder) -> None:
+def test_set_aside_simulations_run_again_if_requested(run: RunFolder) -> None:
     event = {"time": 1.0, "event": "set_aside", "simulation": 3}
     run.events.write_text(json.dumps({"event": "start"}) + "\n" + json.dumps(event) + "\n")
     found = look_at(run.path)
@@ -101,7 +101,7 @@ def test_what_was_set_aside_is_run_again_where_that_is_asked_for(run: RunFolder)
     assert run.events.read_text().count("retry_set_aside") == 1
 
 
-def test_a_preparation_that_was_interrupted(run: RunFolder) -> None:
+def test_interrupted_preparation_of_a_resume_can_be_repeated(run: RunFolder) -> None:
     run.exits.rename(run.path / "exits-1")  # interrupted before the plan was written
     assert look_at(run.path).attempt == 2
     (run.path / "summary-1.json").touch()
@@ -131,7 +131,7 @@ FIXED = [
 
 
 @pytest.mark.parametrize(("setting", "key", "before", "now"), FIXED)
-def test_what_checkpoints_and_files_depend_on_stays(
+def test_keys_that_checkpoints_or_files_depend_on_cannot_be_changed(
     run: RunFolder, setting: str, key: str, before: str | None, now: str | None
 ) -> None:
     files = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
@@ -158,7 +158,7 @@ def test_what_checkpoints_and_files_depend_on_stays(
         *("launch.join_timeout_s=9", "slurm.nodes=2", "loaders={ranks: 1}", "solvers={groups: 1, program: [./heat2d]}"),
     ],
 )
-def test_how_the_job_runs_may_change(run: RunFolder, setting: str) -> None:
+def test_keys_about_execution_may_be_changed_by_a_resume(run: RunFolder, setting: str) -> None:
     make_ready(look_at(run.path, [setting]), "none")
     assert look_at(run.path).attempt == 3
 
@@ -171,14 +171,14 @@ def declarations(model: type[BaseModel], above: str = "") -> Iterator[tuple[str,
             yield from declarations(inner, f"{above}{name}.")
 
 
-def test_every_key_says_whether_a_resume_may_change_it() -> None:
+def test_every_key_declares_whether_a_resume_may_change_it() -> None:
     all_keys = dict(declarations(Job))
     assert len(all_keys) > 100
     unsaid = [key for key, info in all_keys.items() if FIXED_KEY not in (info.json_schema_extra or {})]
     assert not unsaid, f"declare them by fixed_key or free_key: {unsaid}"
 
 
-def test_what_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
+def test_complete_runs_and_other_folders_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
     run.summary.write_text('{"status": "complete"}')
     with pytest.raises(LaunchError, match="is complete, so there is nothing to resume"):
         look_at(run.path)
@@ -188,7 +188,7 @@ def test_what_cannot_be_resumed(run: RunFolder, tmp_path: Path) -> None:
     assert look_at(run.path).attempt == 2
 
 
-def test_a_run_that_goes_on_is_held(run: RunFolder) -> None:
+def test_running_run_is_locked_against_a_second_start(run: RunFolder) -> None:
     lock = run.hold()
     with pytest.raises(LaunchError, match="is still running. Wait for its end, or stop it."):
         run.hold()

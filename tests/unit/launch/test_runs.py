@@ -50,7 +50,7 @@ def test_runs_are_found_in_the_order_of_their_numbers(runs: list[RunFolder], tmp
         assert [run.path for run in find_runs(folder)] == inside
 
 
-def test_the_status_of_each(runs: list[RunFolder], tmp_path: Path) -> None:
+def test_list_determines_the_status_of_each_run(runs: list[RunFolder], tmp_path: Path) -> None:
     failed, heat, *_, gone, going_on = runs
     failed.summary.write_text(json.dumps({"status": "failed", "error": "A solver died."}))
     os.utime(failed.summary, (time.time() - 7200, time.time() - 7200))
@@ -72,7 +72,9 @@ def test_the_status_of_each(runs: list[RunFolder], tmp_path: Path) -> None:
         assert look_at_runs(gone.path)[0]["status"] == status
 
 
-def test_the_command(runs: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_command_prints_a_table_or_json(
+    runs: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     runs[0].summary.write_text(json.dumps({"status": "complete", "error": None}))
     runs[-1].progress.write_text(json.dumps(progress_of(runs[-1])))

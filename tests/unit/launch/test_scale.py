@@ -34,7 +34,7 @@ def scheduler(run: RunFolder, *said: Answer) -> threading.Thread:
     return thread
 
 
-def test_the_answers_are_printed(run: RunFolder) -> None:
+def test_scale_prints_the_answers_of_the_scheduler(run: RunFolder) -> None:
     served = scheduler(run, Answer(False, "Good:"), Answer(False, "Yes:"))
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--groups", "16", "--loaders", "12"])
     served.join(5)
@@ -42,14 +42,16 @@ def test_the_answers_are_printed(run: RunFolder) -> None:
     assert not list(run.private.glob("scale*"))
 
 
-def test_a_refusal_is_status_1(run: RunFolder) -> None:
+def test_refused_request_exits_with_status_2(run: RunFolder) -> None:
     scheduler(run, Answer(True, "No:")).join(0)
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "0", "--groups", "2"])
     assert result.exit_code == 2 and result.output == "mpidata: No: 0 loaders.\n"
     assert not list(run.private.glob("scale*"))
 
 
-def test_what_does_not_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_scale_without_a_running_job_or_options_is_refused(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(scaling, "_ANSWER_S", 0.2)
     result = CliRunner().invoke(cli.main, ["scale", str(run.path), "--loaders", "2"])
     assert result.exit_code == 2 and "has not answered within 0.2 s. If the job runs" in result.output

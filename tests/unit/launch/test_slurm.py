@@ -43,7 +43,7 @@ def nodes(*cpus: int, gpus: int | None = None) -> Allocation:
     return Allocation("Slurm job 7", (tuple(Node(f"n{i}", count, gpus) for i, count in enumerate(cpus, start=1)),))
 
 
-def test_names_and_counts_are_written_out() -> None:
+def test_node_names_and_counts_are_expanded() -> None:
     assert expand_names("n[1-3,07,10-11],gpu,r[1-2]s[1-2]") == (
         ["n1", "n2", "n3", "n07", "n10", "n11", "gpu", "r1s1", "r1s2", "r2s1", "r2s2"]
     )
@@ -69,12 +69,12 @@ def test_an_allocation_is_read_from_the_environment() -> None:
         read_allocation({**HOMOGENEOUS, "SLURM_JOB_CPUS_PER_NODE": "2"})
 
 
-def test_the_shell_of_an_allocation_is_no_rank() -> None:
+def test_allocation_shell_is_not_a_rank() -> None:
     assert find_place({**HOMOGENEOUS, "SLURM_STEP_ID": "4294967290", "SLURM_STEP_NUM_TASKS": "1"}) is None
     assert find_place({**HOMOGENEOUS, "SLURM_STEP_ID": "3", "SLURM_STEP_NUM_TASKS": "1"}) is not None
 
 
-def test_trainers_come_first_and_solvers_go_to_the_rest() -> None:
+def test_trainers_are_placed_first_and_solvers_on_the_other_nodes() -> None:
     layout = Layout(trainers=2, groups=4, ranks_per_group=1)
     placement = place(layout, nodes(2, 2, 2, 2))
     assert placement.hosts == ("n1", "n1", "n2", "n3", "n4", "n3", "n4")
@@ -87,7 +87,7 @@ def test_trainers_come_first_and_solvers_go_to_the_rest() -> None:
     assert placement.trainer_cpus == 2 and placement.components == (7,) and placement.unused == ()
 
 
-def test_trainers_per_node() -> None:
+def test_per_node_limits_the_trainers_of_a_node() -> None:
     layout = Layout(trainers=4, groups=3, ranks_per_group=2, per_node=2)
     assert place(layout, nodes(8, 8, 8)).hosts == ("n1", "n1", "n1", "n2", "n2") + 6 * ("n3",)
     packed = dataclasses.replace(layout, per_node=None)
@@ -98,7 +98,7 @@ def test_trainers_per_node() -> None:
         place(dataclasses.replace(layout, per_node=3), nodes(2, 2, 2, 2, 2))
 
 
-def test_the_ranks_of_a_replica_are_on_one_node_where_they_fit() -> None:
+def test_ranks_of_a_replica_share_a_node_if_they_fit() -> None:
     """The first ranks of the replicas come first in the world, and their mates follow."""
     layout = Layout(trainers=6, groups=1, ranks_per_group=2, per_node=2, ranks_per_replica=2)
     placement = place(layout, nodes(4, 4, 4, 4))
@@ -114,14 +114,14 @@ def test_gpus_limit_the_trainers_of_a_node() -> None:
         place(layout, nodes(16, gpus=4))
 
 
-def test_a_group_stays_together_where_it_can() -> None:
+def test_groups_stay_on_one_node_if_they_fit() -> None:
     layout = Layout(trainers=1, groups=3, ranks_per_group=2)
     assert place(layout, nodes(3, 3, 3)).hosts == ("n1", "n1", "n2", "n2", "n3", "n3", "n2", "n3")
     assert place(layout, nodes(8, 2)).hosts == ("n1", "n1", "n2", "n2", "n1", "n1", "n1", "n1")
     assert place(dataclasses.replace(layout, groups=1), nodes(2, 2, 9)).unused == ("n2",)
 
 
-def test_loaders_come_last_each_on_the_emptiest_node() -> None:
+def test_loaders_and_servers_are_placed_last_on_the_emptiest_nodes() -> None:
     layout = Layout(trainers=1, groups=1, ranks_per_group=2, loaders=3)
     placement = place(layout, nodes(2, 3, 2))
     assert placement.hosts == ("n1", "n1", "n2", "n2", "n3", "n2", "n3")
@@ -155,7 +155,7 @@ def test_loaders_come_last_each_on_the_emptiest_node() -> None:
         place(alone, Allocation("Slurm job 7", ((Node("g1", 4),), (Node("c1", 2),))))
 
 
-def test_where_cpus_are_few_a_trainer_has_only_one() -> None:
+def test_trainers_get_one_cpu_if_cpus_are_scarce() -> None:
     layout = Layout(trainers=2, groups=2, ranks_per_group=1)
     assert place(layout, nodes(2, 2)).hosts == ("n1", "n1", "n1", "n2", "n2")
     assert place(layout, nodes(2, 2)).trainer_cpus == 1
@@ -165,7 +165,7 @@ def test_where_cpus_are_few_a_trainer_has_only_one() -> None:
         place(dataclasses.replace(layout, groups=0, later=2), nodes(2, 1))
 
 
-def test_a_heterogeneous_job() -> None:
+def test_heterogeneous_job_separates_trainers_from_solvers() -> None:
     layout = Layout(trainers=2, groups=2, ranks_per_group=2)
     allocation = Allocation("Slurm job 7", ((Node("g1", 4),), (Node("c1", 2), Node("c2", 2))))
     placement = place(layout, allocation)
@@ -176,7 +176,7 @@ def test_a_heterogeneous_job() -> None:
         place(layout, Allocation("Slurm job 7", 3 * allocation.components[:1]))
 
 
-def test_a_node_that_both_components_of_a_heterogeneous_job_share() -> None:
+def test_components_of_a_heterogeneous_job_may_share_a_node() -> None:
     layout = Layout(trainers=2, groups=1, ranks_per_group=3)
     placement = place(layout, Allocation("Slurm job 7", ((Node("n1", 4),), (Node("n1", 3),))))
     assert placement.hosts == ("n1",) * 6 and placement.components == (3, 3) and placement.trainer_cpus == 2
@@ -184,7 +184,7 @@ def test_a_node_that_both_components_of_a_heterogeneous_job_share() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 @pytest.mark.parametrize("per_node", [None, 1, 2])
-def test_what_is_asked_for_is_enough(count: int, per_node: int | None) -> None:
+def test_requested_tasks_per_node_suffice(count: int, per_node: int | None) -> None:
     layout = Layout(trainers=2, groups=5, ranks_per_group=3, per_node=per_node)
     if per_node == 1 and count == 1:
         with pytest.raises(LaunchError, match="need 2 nodes, but there are 1"):
@@ -197,7 +197,7 @@ def test_what_is_asked_for_is_enough(count: int, per_node: int | None) -> None:
         assert place(layout, nodes(*count * [cpus - 1])).trainer_cpus >= 2
 
 
-def test_commands(tmp_path: Path) -> None:
+def test_mpirun_hydra_and_srun_commands_start_all_ranks(tmp_path: Path) -> None:
     plan, shim = make_plan(tmp_path, {}), Path("/rank")
     run = str(plan.run)
     free = ["--distribution=arbitrary", "--overcommit", "--cpu-bind=none", "--kill-on-bad-exit=1"]
@@ -240,7 +240,7 @@ def launcher(job: Job, environ: dict[str, str], mpi: str, monkeypatch: pytest.Mo
         (HETEROGENEOUS, "Open MPI", "auto", "/slurm/srun"),
     ],
 )
-def test_which_launcher(
+def test_launcher_depends_on_allocation_mpi_and_key(
     job: Job, environ: dict[str, str], mpi: str, wanted: str, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = launcher(job, environ, mpi, monkeypatch, with_=wanted)
@@ -254,7 +254,7 @@ def test_which_launcher(
         assert chosen.fault_tolerance() == "none"
 
 
-def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_launchers_are_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LaunchError, match="not a Slurm allocation.*mpidata submit"):
         launcher(job, {}, "Open MPI", monkeypatch, with_="srun")
     with pytest.raises(LaunchError, match="'launch.with' is 'mpirun', which cannot use all components"):
@@ -274,7 +274,7 @@ def test_launchers_that_cannot_be_had(job: Job, monkeypatch: pytest.MonkeyPatch)
         find_launcher(job, HOMOGENEOUS)
 
 
-def test_options_come_last(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launch_options_precede_the_program(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan.of(job, job.folder / "run")
     for environ in ({}, HOMOGENEOUS):
         command = launcher(job, environ, "Open MPI", monkeypatch, options=("--mca", "pml", "ucx")).command(
@@ -283,7 +283,7 @@ def test_options_come_last(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
         assert command[-5:] == ["--mca", "pml", "ucx", "/rank", str(plan.run)]
 
 
-def test_files_of_hosts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_files_list_the_hosts_of_all_ranks(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, more = Plan.of(job, job.folder / "run"), {"SLURM_JOB_NODELIST": "n[1-5]", "SLURM_JOB_CPUS_PER_NODE": "4(x5)"}
     texts = launcher(job, {**HOMOGENEOUS, **more}, "Open MPI", monkeypatch).files(plan)
     # The remaining nodes come last; groups may be spawned there.
@@ -294,7 +294,7 @@ def test_files_of_hosts(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts[plan.run / "hosts-0"] == "g1\ng1\ng1\n" and texts[plan.run / "hosts-1"] == "c1\nc1\nc2\nc2\n"
 
 
-def test_each_host_can_be_asked(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_command_selects_the_host(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     srun = launcher(job, HETEROGENEOUS, "MPICH", monkeypatch)
     assert srun.ask("g1", ANSWER)[1] == "--het-group=0" and srun.ask("c2", ANSWER)[1] == "--het-group=1"
     assert "--nodelist=c2" in srun.ask("c2", ANSWER)

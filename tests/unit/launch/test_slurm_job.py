@@ -18,7 +18,7 @@ def starts(run: RunFolder, *checkpoints: int, number: str = "41") -> None:
         SlurmJob(number, requeued).note(run, checkpoint)
 
 
-def test_the_run_folder_knows_its_job(tmp_path: Path) -> None:
+def test_run_folder_records_its_slurm_job(tmp_path: Path) -> None:
     job = SlurmJob.of({**VARIABLES, "SLURM_RESTART_COUNT": "2", "SLURM_ARRAY_JOB_ID": "40", "SLURM_ARRAY_TASK_ID": "7"})
     assert job == SlurmJob("41", 2, "n[1-4]", "deep", "40_7")
     assert SlurmJob.of(VARIABLES) == SlurmJob("41", 0, "n[1-4]", "deep") and SlurmJob.of({}) is None
@@ -63,7 +63,7 @@ def test_a_job_that_is_requeued_without_progress_ends(
         SlurmJob("41", len(before) + 4).check_progress(run, checkpoint)
 
 
-def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
+def test_truncated_line_is_ignored(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     starts(run, 0, 0, 0)
     with open(tmp_path / "slurm.jsonl", "a") as file:
@@ -83,7 +83,9 @@ def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_what_slurm_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, ending: str | None) -> None:
+def test_end_of_a_job_is_read_from_scontrol(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, ending: str | None
+) -> None:
     (tmp_path / "scontrol").write_text(f"#!/bin/sh\n[ \"$*\" = 'show job --oneliner 41' ] && echo '{said}'\n")
     (tmp_path / "scontrol").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))

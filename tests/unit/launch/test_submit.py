@@ -31,7 +31,7 @@ def directives(text: str) -> list[str]:
     return [line[len("#SBATCH ") :] for line in text.splitlines() if line.startswith("#SBATCH ")]
 
 
-def test_a_homogeneous_job(tmp_path: Path) -> None:
+def test_homogeneous_script_requests_tasks_and_options(tmp_path: Path) -> None:
     text = script(tmp_path, "slurm.options={partition: cpu, exclusive: true, requeue: false, comment: a b}")
     common = ["--job-name=job", f"--chdir={tmp_path}", "--output=slurm-%j.out", "--open-mode=append"]
     common.append("--signal=B:USR1@90")
@@ -44,7 +44,7 @@ def test_a_homogeneous_job(tmp_path: Path) -> None:
     assert directives(text)[5:] == ["--time=1:00:00", "--nodes=3", "--ntasks-per-node=3"]
 
 
-def test_gpus_are_asked_for_where_trainers_are(tmp_path: Path) -> None:
+def test_gpus_are_requested_for_nodes_with_trainers(tmp_path: Path) -> None:
     gpus = "trainers.gpus_per_rank=2"
     two = script(tmp_path, gpus, "trainers.per_node=1")
     assert directives(two)[5:] == ["--nodes=2", "--ntasks-per-node=4", "--gpus-per-node=2"]
@@ -55,7 +55,7 @@ def test_gpus_are_asked_for_where_trainers_are(tmp_path: Path) -> None:
     assert directives(own)[5:] == ["--nodes=3", "--ntasks-per-node=3", "--gres=gpu:4"]
 
 
-def test_a_heterogeneous_job(tmp_path: Path) -> None:
+def test_heterogeneous_script_has_two_components(tmp_path: Path) -> None:
     options = (
         "slurm={template: heterogeneous, options: {account: a}, trainer_options: {partition: gpu}, nodes: 2, time: 9}"
     )
@@ -71,7 +71,7 @@ def test_a_heterogeneous_job(tmp_path: Path) -> None:
     assert text.rstrip().endswith("--restarts 3")
 
 
-def test_a_preemptible_job(tmp_path: Path) -> None:
+def test_preemptible_script_requests_requeue_and_a_signal(tmp_path: Path) -> None:
     text = script(tmp_path, "slurm={template: preemptible, time: 1:00:00, setup: [module load gcc]}")
     found = directives(text)
     assert {"--time=1:00:00", "--requeue", "--signal=B:USR1@90", "--open-mode=append"} <= set(found)
@@ -90,7 +90,7 @@ def test_a_preemptible_job(tmp_path: Path) -> None:
         ("{options: {array: 0-3}}", "'slurm.options.array': all tasks of an array would run the same simulations"),
     ],
 )
-def test_what_cannot_work_is_refused(tmp_path: Path, keys: str, sentence: str) -> None:
+def test_unworkable_slurm_settings_are_refused(tmp_path: Path, keys: str, sentence: str) -> None:
     with pytest.raises(JobFileError) as error:
         script(tmp_path, f"slurm={keys}")
     assert sentence in str(error.value)
@@ -99,13 +99,13 @@ def test_what_cannot_work_is_refused(tmp_path: Path, keys: str, sentence: str) -
 @pytest.mark.parametrize(
     "keys", ["{time: 0}", "{time: 2}", "{time: '1:00:00', signal_s: 3599}", "{time: 1-0, signal_s: 9999}"]
 )
-def test_time_for_a_checkpoint(tmp_path: Path, keys: str) -> None:
+def test_time_limits_with_room_for_a_checkpoint_are_accepted(tmp_path: Path, keys: str) -> None:
     assert "--signal=B:USR1@" in script(tmp_path, f"slurm={keys}")
 
 
 @pytest.mark.parametrize("template", ["homogeneous", "preemptible"])
 @pytest.mark.parametrize(("line", "goes_on"), [("false", False), (". ./set-up.sh", True), ("no-such-program", False)])
-def test_a_line_of_setup_that_fails_ends_the_script(tmp_path: Path, template: str, line: str, goes_on: bool) -> None:
+def test_failing_setup_line_ends_the_script(tmp_path: Path, template: str, line: str, goes_on: bool) -> None:
     (tmp_path / "set-up.sh").write_text("false\ntrue\n")  # commands inside a sourced file may fail
     lines = f"['{line}', 'echo set up']"
     text = script(tmp_path, f"slurm={{template: {template}, time: 9, setup: {lines}}}")
@@ -132,7 +132,7 @@ def told(folder: Path) -> int:
     ("signals", "status", "requeued"),
     [("USR1", 75, True), ("TERM", 75, False), ("USR1 TERM", 75, False), ("USR1", 1, False), ("", 75, False)],
 )
-def test_only_the_signal_before_the_end_requeues(tmp_path: Path, signals: str, status: int, requeued: bool) -> None:
+def test_only_a_stop_by_sigusr1_requeues_the_job(tmp_path: Path, signals: str, status: int, requeued: bool) -> None:
     programs = {
         "mpidata": f"""
             told=0
@@ -161,7 +161,7 @@ def test_only_the_signal_before_the_end_requeues(tmp_path: Path, signals: str, s
     assert not requeued or (tmp_path / "requeued").read_text() == "requeue 41\n"
 
 
-def test_a_template_of_ones_own(tmp_path: Path) -> None:
+def test_custom_template_is_filled(tmp_path: Path) -> None:
     (tmp_path / "my.sbatch").write_text(
         "#!/bin/bash\n#SBATCH -p {{ queue }}\n{{options}}\nfor i in ${a}; do {{run}}; done\n"
     )
@@ -169,7 +169,7 @@ def test_a_template_of_ones_own(tmp_path: Path) -> None:
     assert text.startswith("#!/bin/bash\n#SBATCH -p long\nfor i in ${a}; do ") and text.endswith("; done\n")
 
 
-def test_what_is_wrong_with_a_template_is_said_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_template_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "my.sbatch").write_text("#SBATCH -t {{time}}\n#SBATCH {{optoins}} {{queue}}\n")
     with pytest.raises(LaunchError) as error:
         script(tmp_path, "slurm.template=my.sbatch")
@@ -182,11 +182,11 @@ def test_what_is_wrong_with_a_template_is_said_at_once(tmp_path: Path) -> None:
         script(tmp_path, "slurm.template=preemptable")
 
 
-def test_a_line_goes_only_where_nothing_is_left_of_it() -> None:
+def test_template_line_is_dropped_only_if_it_becomes_empty() -> None:
     assert render("a\n{{x}}\n\n{{y}}b", {"x": "", "y": ""}, {}, "t") == "a\n\nb"
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submit_command_prints_submits_or_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, run = str(write_job(tmp_path)), CliRunner()
     for name in ("trainer", "solver"):  # so that only sbatch is searched on PATH
         program = tmp_path / f"{name}.sh"
@@ -262,7 +262,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused.exit_code == 2 and "sbatch refused the job: sbatch: error: invalid partition" in refused.output
 
 
-def test_a_run_that_was_begun(tmp_path: Path) -> None:
+def test_named_run_is_found_once_it_has_a_plan(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path))
     run = RunFolder(tmp_path / "runs" / "job" / "1")
     run.private.mkdir(parents=True)

@@ -14,7 +14,7 @@ from mpidata.run import deadlines
 
 @pytest.mark.parametrize("noted", [True, False])
 @pytest.mark.parametrize("joined", [True, False])
-def test_a_rank_that_dies_while_it_is_looked_at(
+def test_death_during_a_check_ends_the_job_only_before_all_ranks_joined(
     case: EndedRun, monkeypatch: pytest.MonkeyPatch, joined: bool, noted: bool
 ) -> None:
     """The death ends the job only if it came before all ranks had joined."""
@@ -34,7 +34,7 @@ def test_a_rank_that_dies_while_it_is_looked_at(
 
 
 @pytest.mark.parametrize(("lost", "ends"), [([], True), ([0], False), ([1], True)])
-def test_a_dead_trainer_ends_the_job_unless_the_others_go_on(case: EndedRun, lost: list[int], ends: bool) -> None:
+def test_dead_trainer_ends_the_job_unless_the_others_continue(case: EndedRun, lost: list[int], ends: bool) -> None:
     now = 0.0
     case.fault_tolerant()
     with Watch(case.attempt, os.getpid(), Signals(), clock=lambda: now) as watch:

@@ -12,7 +12,7 @@ from mpidata.reporting.curves import draw_curves, rates, spans_a_decade, thinned
 from mpidata.reporting.reading.run_snapshot import look_at
 
 
-def test_rates_lie_between_the_lines_and_leave_out_what_a_resume_set_back() -> None:
+def test_rates_lie_between_lines_and_skip_the_step_back_of_a_resume() -> None:
     at, rate = rates(np.array([1.0, 2.0, 4.0, 4.0, 5.0]), np.array([0.0, 10.0, 50.0, 20.0, 21.0]))
     assert at.tolist() == [1.5, 3.0, 4.5] and rate.tolist() == [10.0, 20.0, 1.0]
 
@@ -35,7 +35,7 @@ def test_a_scale_is_logarithmic_if_positive_values_span_more_than_a_decade(
     assert spans_a_decade(values) == logarithmic
 
 
-def test_losses_are_drawn_on_that_scale(tmp_path: Path) -> None:
+def test_losses_are_drawn_on_a_logarithmic_scale(tmp_path: Path) -> None:
     run = MadeRun(tmp_path)
     lines = [line(second) | {"report": {"loss": 10.0**-second, "rate": 1.0}} for second in range(1, 5)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(of) + "\n" for of in lines))
@@ -44,7 +44,7 @@ def test_losses_are_drawn_on_that_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("losses", [[1e308, -1e308], [1.0, 1.7e308], [1.7e308, 1.7e308], [1e-320, 1e308], [0, 5e-324]])
-def test_the_greatest_and_the_least_values_are_drawn(tmp_path: Path, losses: list[float]) -> None:
+def test_largest_and_smallest_values_are_drawn(tmp_path: Path, losses: list[float]) -> None:
     run = MadeRun(tmp_path)
     lines = [line(second) | {"report": {"loss": losses[second % 2]}} for second in range(1, 5)]
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(of) + "\n" for of in lines))
@@ -72,7 +72,7 @@ def line(second: int, trainers: int = 2) -> dict[str, object]:
     }  # fmt: skip
 
 
-def test_a_report_has_curves_also_of_a_run_that_was_resumed_with_other_trainers(tmp_path: Path) -> None:
+def test_curves_cover_a_run_resumed_with_other_trainers(tmp_path: Path) -> None:
     run = MadeRun(tmp_path)
     run.events((0.0, "start", {"groups": 3}))
     lines = [line(second) for second in range(1, 20)] + [line(second, 12) for second in range(19, 30)]

@@ -39,7 +39,7 @@ def test_the_target_of_a_link_is_written(run: Path, tmp_path: Path, exists: bool
     assert [path.name for path in target.parent.iterdir()] == ["target.html"]
 
 
-def test_a_regular_file_is_replaced_at_once(run: Path, tmp_path: Path) -> None:
+def test_regular_file_is_replaced_atomically(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")
     with open(path) as reader:
@@ -47,7 +47,7 @@ def test_a_regular_file_is_replaced_at_once(run: Path, tmp_path: Path) -> None:
         assert reader.read() == "old" and path.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_a_fifo_stays_one(run: Path, tmp_path: Path) -> None:
+def test_fifo_is_written_and_not_replaced(run: Path, tmp_path: Path) -> None:
     fifo, got = tmp_path / "fifo", list[str]()
     os.mkfifo(fifo)
     reader = threading.Thread(target=lambda: got.append(fifo.read_text()), daemon=True)
@@ -59,7 +59,7 @@ def test_a_fifo_stays_one(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can create devices")
-def test_devices_stay(run: Path, tmp_path: Path) -> None:
+def test_devices_are_not_replaced(run: Path, tmp_path: Path) -> None:
     null, full = device(tmp_path / "null", 3), device(tmp_path / "full", 7)
     assert make_report([run], null) == null
     done = CliRunner().invoke(main, ["report", str(run), "-o", str(full)])
@@ -81,7 +81,7 @@ def test_stdout_has_only_the_report(run: Path, tmp_path: Path) -> None:
     assert kept.read_text() == "before\n" + piped and stdout.is_symlink()
 
 
-def test_what_cannot_be_written(run: Path, tmp_path: Path) -> None:
+def test_unwritable_output_is_refused(run: Path, tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to("loop")
     for path in (tmp_path, loop, tmp_path / "none" / "page.html", tmp_path / ("x" * 300)):

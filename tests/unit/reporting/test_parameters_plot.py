@@ -14,7 +14,7 @@ from mpidata.reporting.reading.run_snapshot import look_at
 @pytest.mark.parametrize(
     "values", [[1e25] * 3, [0.0, 5e-324], [9007199254740992.0, 9007199254740994.0], [0.0, 0.0], [-1e-300, 1e300]]
 )
-def test_any_values_are_drawn(values: list[float]) -> None:
+def test_histogram_draws_extreme_values(values: list[float]) -> None:
     made, axis = pyplot.subplots()
     _histogram(axis, np.array(values))
     made.canvas.draw()
@@ -22,7 +22,7 @@ def test_any_values_are_drawn(values: list[float]) -> None:
     pyplot.close(made)
 
 
-def test_the_greatest_and_the_least_ranges_are_drawn(tmp_path: Path) -> None:
+def test_largest_and_smallest_ranges_are_drawn(tmp_path: Path) -> None:
     run = MadeRun(tmp_path)
     run.losses(4)
     wide, small, loss = [-1.7e308, 1.7e308, 0.0, 1e300], [1e-320, 2e-320, 5e-324, 0.0], [1.7e308, -1.7e308, 1.0, 5e-324]

@@ -59,7 +59,7 @@ def full_run(folder: Path, simulations: int = 6) -> MadeRun:
     return run
 
 
-def test_the_page_of_a_run(tmp_path: Path) -> None:
+def test_report_shows_figures_and_plots_of_a_run(tmp_path: Path) -> None:
     run = full_run(tmp_path)
     path = make_report([run.path])
     assert path == run.path / "report.html"
@@ -74,7 +74,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert b"<svg" in page.pictures[0] and page.pictures[1].startswith(b"\x89PNG")
 
 
-def test_trainers_that_died_and_came(tmp_path: Path) -> None:
+def test_report_shows_lost_joined_and_retired_trainers(tmp_path: Path) -> None:
     run = full_run(tmp_path)
     run.events(
         (1, "trainer_lost", {"trainer": 1, "left": 2, "how": "was killed by SIGSEGV"}),
@@ -100,7 +100,7 @@ def test_many_simulations_are_binned(tmp_path: Path) -> None:
     assert page.alts[1].startswith("1001 of 2001") or page.alts[1].startswith("2001 of 2001")
 
 
-def test_the_last_picture_of_each_name(tmp_path: Path) -> None:
+def test_report_shows_the_last_picture_of_each_name(tmp_path: Path) -> None:
     run = full_run(tmp_path)
     for batch in (9, 10):
         write_picture(RunFolder(run.path), "field", batch, b"%d" % batch)
@@ -121,14 +121,14 @@ def test_a_plot_that_cannot_be_drawn_is_left_out(tmp_path: Path, monkeypatch: py
     assert page.alts == ["6 of 6 simulations by their parameters alpha, beta"]
 
 
-def test_a_folder_with_nothing_but_a_job_file(tmp_path: Path) -> None:
+def test_report_needs_only_a_job_file(tmp_path: Path) -> None:
     page = Page(make_report([MadeRun(tmp_path).path]))
     assert "rod/1: not ended" in page.text and not page.pictures
 
 
 @pytest.mark.parametrize("name", ["summary.json", "parameters.csv", "losses.csv", "events.jsonl", "machine.json"])
 @pytest.mark.parametrize("contents", [b"", b"{", b"[1]", b"\xff\0\n1,2,\n", b'{"training": 3, "samples": []}'])
-def test_damaged_files_do_not_matter(
+def test_damaged_files_do_not_prevent_the_report(
     tmp_path: Path, name: str, contents: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mpidata.reporting.make.draw_timeline", lambda story: "")
@@ -138,7 +138,7 @@ def test_damaged_files_do_not_matter(
     assert "Settings" in Page(make_report([run.path])).text
 
 
-def test_runs_beside_one_another(tmp_path: Path) -> None:
+def test_several_runs_are_compared_on_one_page(tmp_path: Path) -> None:
     runs = [full_run(tmp_path / name, 6).path for name in ("a", "b")]
     done = CliRunner().invoke(main, ["report", *map(str, runs)])
     assert done.output == f"Open {runs[1] / 'compared.html'}\n"
@@ -146,7 +146,7 @@ def test_runs_beside_one_another(tmp_path: Path) -> None:
     assert len(page.pictures) == 4 and page.text.count("60 received") == 2
 
 
-def test_what_cannot_be(tmp_path: Path) -> None:
+def test_missing_run_and_unwritable_report_are_refused(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["report", str(tmp_path / "none")])
     assert done.exit_code == 2 and "is not a run folder: it has no job.yaml" in done.output
     run = full_run(tmp_path)
@@ -154,7 +154,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         make_report([run.path], tmp_path / "nowhere" / "report.html")
 
 
-def test_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_is_made_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunFolder(full_run(tmp_path).path)
     assert report_at_end(run) == ""  # conftest.py turns it off
     monkeypatch.delenv(OFF)
@@ -166,7 +166,7 @@ def test_at_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ), said
 
 
-def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = full_run(tmp_path)
     monkeypatch.delenv(OFF)
     monkeypatch.setattr("mpidata.reporting.end_report.has_matplotlib", lambda: False)

@@ -43,5 +43,5 @@ ALL = {**of_python(), **of_c(), "SLURM": float(launching.AFTER_CHECKPOINT_S)}
         ("SPAWN_HOPELESS", "SPAWN", "the first spawn of which nothing is heard is the last"),
     ],
 )
-def test_the_order(first: str, then: str, why: str) -> None:
+def test_dependent_deadlines_are_in_order(first: str, then: str, why: str) -> None:
     assert sum(ALL[name] for name in first.split()) < ALL[then], why

@@ -36,7 +36,7 @@ def written(folder: Path) -> dict[str, dict[str, Any]]:
     return {name: json.loads(as_json(document)) for name, document in documents.items()}
 
 
-def test_what_the_scheduler_writes_is_read(tmp_path: Path) -> None:
+def test_documents_of_the_scheduler_are_read(tmp_path: Path) -> None:
     for name, document in written(tmp_path).items():
         kind = KINDS[name]
         assert fault(document, kind) is None
@@ -68,7 +68,7 @@ def test_what_the_scheduler_writes_is_read(tmp_path: Path) -> None:
         ("metrics", "waited_s", "x" * 50, f"'waited_s' is \"{'x' * 39}... (input should be a valid list)"),
     ],
 )  # fmt: skip
-def test_the_sentence_names_the_key(tmp_path: Path, name: str, keys: str, value: object, clause: str) -> None:
+def test_message_names_the_invalid_key(tmp_path: Path, name: str, keys: str, value: object, clause: str) -> None:
     document = written(tmp_path)[name]
     *above, last = keys.split(".")
     inside = document
@@ -81,7 +81,7 @@ def test_the_sentence_names_the_key(tmp_path: Path, name: str, keys: str, value:
 
 
 @pytest.mark.parametrize("text", ["", '{"status": ', "[" * 100000])
-def test_what_is_no_json(tmp_path: Path, text: str) -> None:
+def test_documents_that_are_not_json_objects_are_ignored(tmp_path: Path, text: str) -> None:
     path = tmp_path / "summary.json"
     path.write_text(text)
     assert read_document(path, SUMMARY) == ({}, f"{path} is ignored: it is not a JSON document. {FIX}")
@@ -92,7 +92,7 @@ def test_what_is_no_json(tmp_path: Path, text: str) -> None:
     )
 
 
-def test_lines_of_other_types_are_left_out(tmp_path: Path) -> None:
+def test_lines_with_invalid_types_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     good = {"time": 1.0, "event": "overdue", "groups": [1], "trainers": []}
     lines = [good, {"time": "x", "event": "end"}, {"time": 2.0, "event": "start", "groups": [1]}, good]
@@ -104,12 +104,12 @@ def test_lines_of_other_types_are_left_out(tmp_path: Path) -> None:
     assert list(Lines(tmp_path / "none", EVENT).read()) == []
 
 
-def test_lists_of_trainers_are_equally_long(tmp_path: Path) -> None:
+def test_lists_of_trainers_must_have_equal_length(tmp_path: Path) -> None:
     document = {**written(tmp_path)["progress"], "fill": [0.5]}
     assert str(fault(document, PROGRESS)).endswith("(its lists batches, fill, trainers should be equally long)")
 
 
-def test_some_events_are_checked_for_more() -> None:
+def test_keys_of_an_event_are_checked_by_its_kind() -> None:
     start = {"time": 1.0, "event": "start"}
     assert fault(start, EVENT) is None
     assert fault({**start, "groups": [1]}, EVENT) == "'groups' is [1] (input should be a valid integer)"
@@ -118,7 +118,7 @@ def test_some_events_are_checked_for_more() -> None:
     assert fault({**start, "event": "set_aside"}, EVENT) == "'simulation' is missing"
 
 
-def test_the_job_file_of_a_report() -> None:
+def test_job_file_of_a_report_is_checked() -> None:
     job: dict[Any, Any] = {"solvers": None, "loaders": {}, "parameters": {"space": {"a": {"choices": ["x"]}}}, 3: 4}
     assert fault(job, JOB) is None
     for job, clause in (

@@ -8,7 +8,7 @@ import pytest
 from mpidata.run.event_log import Events, write_json
 
 
-def test_one_json_object_a_line(tmp_path: Path) -> None:
+def test_each_line_is_one_json_object(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     log = Events(path, clock=lambda: 12.3456789)
     log.write("dispatch", simulation=3, group=1)
@@ -40,7 +40,7 @@ def test_lines_are_appended(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 2
 
 
-def test_a_line_that_was_cut_off_stays_alone(tmp_path: Path) -> None:
+def test_truncated_line_is_kept_separate(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text('{"event": "start"}\n{"event": "grou')
     Events(path).note("start")
@@ -48,7 +48,7 @@ def test_a_line_that_was_cut_off_stays_alone(tmp_path: Path) -> None:
     assert len(lines) == 3 and json.loads(lines[2])["event"] == "start"
 
 
-def test_what_a_full_disk_does_not_take_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_refused_by_a_full_disk_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, room, now, write = tmp_path / "events.jsonl", [100], [50.0], os.write
 
     def write_into_room(descriptor: int, data: bytearray) -> int:
@@ -82,7 +82,7 @@ def test_what_a_full_disk_does_not_take_is_written_later(tmp_path: Path, monkeyp
     }
 
 
-def test_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+def test_events_wait_until_the_folder_exists(tmp_path: Path) -> None:
     log = Events(tmp_path / "run" / "events.jsonl")
     log.note("start")
     assert log.problem is not None
@@ -92,14 +92,14 @@ def test_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
     assert names == ["start", "end", "disk_failed"]
 
 
-def test_a_json_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_json_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "a.json").mkdir()
     with pytest.raises(OSError):
         write_json(tmp_path / "a.json", {})
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_json_without_nan(tmp_path: Path) -> None:
+def test_json_contains_null_instead_of_nan(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"loss": float("nan"), "more": [1.5, float("-inf"), {"x": (float("inf"), 2)}]})
 
@@ -110,7 +110,7 @@ def test_json_without_nan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool) -> None:
+def test_json_is_replaced_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"n": 1}, durable)
     seen = []

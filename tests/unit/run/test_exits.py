@@ -40,7 +40,7 @@ from mpidata.run.exits import Exit, last_lines, read_exit, signal_name, tail
         ({}, "unknown", "ended for an unknown reason"),
     ],
 )
-def test_causes(tmp_path: Path, record: dict[str, Any], cause: str, sentence: str) -> None:
+def test_exit_notes_give_cause_and_sentence(tmp_path: Path, record: dict[str, Any], cause: str, sentence: str) -> None:
     plan = make_plan(tmp_path, {})
     whole = {"rank": 5, "exit": None, "signal": None, "joined": True, "silent_s": None, "told": False, "error": None}
     (plan.run / "exits" / "rank-0005").write_text(json.dumps({**whole, **record}))
@@ -49,7 +49,7 @@ def test_causes(tmp_path: Path, record: dict[str, Any], cause: str, sentence: st
     assert (found.rank, found.told, found.error) == (5, False, record.get("error")) and found.at > 0
 
 
-def test_spawned_groups_and_broken_records(tmp_path: Path) -> None:
+def test_notes_of_spawned_groups_are_read_and_broken_notes_ignored(tmp_path: Path) -> None:
     plan = dataclasses.replace(make_plan(tmp_path, {}), start="spawn", world=3)
     assert read_exit(plan.run, plan, 1, 0) is None and last_lines(plan.run, plan, 1, 0) == []
     path = plan.run / "exits" / "group-0001-0"
@@ -63,11 +63,11 @@ def test_spawned_groups_and_broken_records(tmp_path: Path) -> None:
         assert read_exit(plan.run, plan, 1, 0) is None
 
 
-def test_names_of_signals() -> None:
+def test_signal_names_include_unknown_numbers() -> None:
     assert (signal_name(15), signal_name(200)) == ("SIGTERM", "signal 200")
 
 
-def test_last_lines(tmp_path: Path) -> None:
+def test_last_lines_of_a_log_are_read(tmp_path: Path) -> None:
     path = tmp_path / "log"
     assert tail(path, 2) == []
     path.write_bytes(b"".join(b"line %d \xff\n" % i for i in range(10000)))

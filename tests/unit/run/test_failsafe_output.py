@@ -6,7 +6,7 @@ import os
 from mpidata.run.failsafe_output import FailsafeStream
 
 
-def test_characters_that_the_stream_does_not_have_are_replaced() -> None:
+def test_characters_that_cannot_be_encoded_are_replaced() -> None:
     raw = io.BytesIO()
     stream = FailsafeStream(io.TextIOWrapper(raw, encoding="latin-1"))
     stream.write("größer ▁▂\n")
@@ -15,7 +15,7 @@ def test_characters_that_the_stream_does_not_have_are_replaced() -> None:
     assert raw.getvalue().decode("latin-1") == "größer ??\nmore\n"
 
 
-def test_a_reader_that_has_gone_away_is_no_error() -> None:
+def test_closed_reader_causes_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as pipe:

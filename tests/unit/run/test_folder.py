@@ -18,7 +18,7 @@ from mpidata.run.rank_files import PlannedRun
 from mpidata.sampling.parameters_file import read_parameters
 
 
-def test_what_a_new_folder_holds(tmp_path: Path) -> None:
+def test_new_run_folder_contains_its_files(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path), ["seed=5", "validation.count=2"])
     assert next_run(job) == tmp_path / "runs" / "job" / "1" and not (tmp_path / "runs").exists()
     run, plan, lock = prepare_run(job)
@@ -36,7 +36,7 @@ def test_what_a_new_folder_holds(tmp_path: Path) -> None:
     assert load_job(run.job) == job
 
 
-def test_numbers_go_up(tmp_path: Path) -> None:
+def test_run_numbers_increase(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path), ["name=heat", "output=elsewhere/../out"])
     assert prepare_run(job)[0].path == tmp_path / "out" / "heat" / "1"
     (tmp_path / "out" / "heat" / "11").mkdir()
@@ -56,13 +56,13 @@ def test_two_runs_never_share_a_folder(tmp_path: Path) -> None:
     assert sorted(int(path.name) for path in paths) == list(range(1, 13))
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_run_folder_that_cannot_be_created_raises_an_error(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path)).model_copy(update={"output": "/proc/none"})
     with pytest.raises(LaunchError, match=r"Cannot make a run folder in /proc/none/job: .*'output'"):
         prepare_run(job)
 
 
-def test_no_folder_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_no_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write_plan(run: PlannedRun) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -73,7 +73,7 @@ def test_no_folder_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert list((tmp_path / "runs" / "job").iterdir()) == [] and next_run(job).name == "1"
 
 
-def test_no_folder_for_parameters_that_cannot_be_drawn(tmp_path: Path) -> None:
+def test_parameters_that_cannot_be_drawn_leave_no_run_folder(tmp_path: Path) -> None:
     path = write_job(tmp_path)
     job = load_job(path)
     (tmp_path / "bad.py").write_text("class Sampler:\n    pass\n")
@@ -83,7 +83,7 @@ def test_no_folder_for_parameters_that_cannot_be_drawn(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-def test_no_folder_where_the_record_of_another_run_is(tmp_path: Path) -> None:
+def test_record_of_another_run_prevents_a_new_run_folder(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path), ["record.path=all"])
     (tmp_path / "all").mkdir()
     run, _, lock = prepare_run(job)
@@ -94,14 +94,14 @@ def test_no_folder_where_the_record_of_another_run_is(tmp_path: Path) -> None:
     assert next_run(job).name == "2"
 
 
-def test_names_of_logs(tmp_path: Path) -> None:
+def test_log_names_contain_rank_and_role(tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {})
     names = [PlannedRun(RunFolder(plan.run), plan).log(rank).name for rank in range(7)]
     assert names[0] == "rank-0000-scheduler.log" and names[2] == "rank-0002-trainer-1.log"
     assert names[4] == "rank-0004-solver-0-1.log" and names[5] == "rank-0005-solver-1-0.log"
 
 
-def test_no_other_module_spells_the_name_of_a_file_of_the_folder(tmp_path: Path) -> None:
+def test_only_the_folder_module_spells_the_names_of_run_files(tmp_path: Path) -> None:
     properties = (name for name, value in vars(RunFolder).items() if isinstance(value, property))
     names = {getattr(RunFolder(tmp_path), name).name for name in properties if name != "is_removed"}
     assert {"exits", "stop", "summary.json", "plan"} < names

@@ -52,7 +52,7 @@ def batches(loader):
         {"batch_size": 5, "shuffle": True, "collate_fn": lambda samples: [torch.stack([of for of, _ in samples])]},
     ],
 )
-def test_a_dataloader_gives_what_torch_s_gives(arguments):
+def test_dataloader_yields_the_same_batches_as_torch(arguments):
     torch.manual_seed(3)
     expected = [batches(torch.utils.data.DataLoader(Images(), **arguments)) for _ in range(2)]
     after = torch.rand(3)
@@ -64,12 +64,12 @@ def test_a_dataloader_gives_what_torch_s_gives(arguments):
     assert torch.equal(torch.rand(3), after)
 
 
-def test_a_generator_that_is_none_is_refused():
+def test_invalid_generator_is_refused():
     with pytest.raises(mpidata.StreamError, match="generator=3 is not a torch.Generator. Give one, for example torch"):
         mpidata.DataLoader(Images(), generator=3)
 
 
-def test_a_dataset_is_the_script_s_own_and_may_be_named_by_its_function():
+def test_dataset_is_used_directly_or_made_by_a_named_function():
     images = Images()
     list(mpidata.DataLoader(images, batch_size=5))
     assert images.asked == 23
@@ -96,7 +96,7 @@ class Noisy(Images):
         return index, torch.rand(()).item(), random.random(), np.random.rand()
 
 
-def test_a_group_that_is_made_later_shares_each_epoch(monkeypatch):
+def test_process_group_created_later_shares_each_epoch(monkeypatch):
     loaders = []
     for _ in range(2):
         monkeypatch.setattr(standalone_loader, "group_place", lambda: (0, 1))
@@ -109,7 +109,7 @@ def test_a_group_that_is_made_later_shares_each_epoch(monkeypatch):
     assert sorted(seen) == list(range(23))
 
 
-def test_accelerate_leaves_a_shared_dataloader_as_it_is(monkeypatch):
+def test_accelerate_leaves_a_shared_dataloader_unchanged(monkeypatch):
     monkeypatch.setattr(standalone_loader, "group_place", lambda: (1, 2))
     accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
     loader = mpidata.DataLoader(Images(), batch_size=4, share=True)
@@ -136,7 +136,7 @@ def seed_all(seed):
 
 @pytest.mark.parametrize("batches_before", [0, 2, 6])
 @pytest.mark.parametrize("how", ["own", "generator", "share", "sampler"])
-def test_a_dataloader_continues_where_its_state_ends(how, batches_before):
+def test_dataloader_resumes_from_its_state(how, batches_before):
     more = {
         "own": lambda: {"shuffle": True},
         "generator": lambda: {"shuffle": True, "generator": torch.Generator().manual_seed(8)},
@@ -162,7 +162,7 @@ def test_a_dataloader_continues_where_its_state_ends(how, batches_before):
         second.load_state_dict({})
 
 
-def test_what_a_job_refuses_is_refused():
+def test_sharing_without_a_batch_size_is_refused():
     with pytest.raises(StreamError, match="share=True needs batch_size"):
         mpidata.DataLoader(Images(), batch_size=None, share=True)
 
@@ -197,7 +197,7 @@ def test_files_are_shared_by_the_processes_of_a_group(tmp_path, monkeypatch):
     assert sorted(found) == list(range(21))
 
 
-def test_reports_and_registered_objects_are_checked_and_nothing_else():
+def test_reports_and_registered_objects_are_only_checked():
     mpidata.report(loss=torch.tensor(1.0))
     with pytest.raises(StreamError, match="is not a number"):
         mpidata.report(loss="high")
@@ -207,7 +207,7 @@ def test_reports_and_registered_objects_are_checked_and_nothing_else():
 
 
 @pytest.mark.parametrize(("rank", "lines"), [(None, 1), ("0", 1), ("1", 0)])
-def test_one_line_says_so(monkeypatch, capfd, rank, lines):
+def test_first_rank_prints_one_notice_outside_a_job(monkeypatch, capfd, rank, lines):
     outside.say_no_job.cache_clear()
     monkeypatch.setenv("RANK", rank) if rank else monkeypatch.delenv("RANK", raising=False)
     mpidata.report(loss=1.0)
@@ -227,7 +227,7 @@ def test_one_line_says_so(monkeypatch, capfd, rank, lines):
     ],
     ids=["report", "register", "DataLoader", "FileDataset"],
 )
-def test_each_first_call_says_so(monkeypatch, capfd, tmp_path, call):
+def test_any_first_call_prints_the_notice(monkeypatch, capfd, tmp_path, call):
     np.save(tmp_path / "rows.npy", np.arange(4))
     outside.say_no_job.cache_clear()
     monkeypatch.delenv("RANK", raising=False)
@@ -241,7 +241,7 @@ def test_in_job(monkeypatch):
     assert mpidata.in_job() is True
 
 
-def test_batches_go_to_a_device_as_in_a_job(monkeypatch, tmp_path):
+def test_batches_are_moved_to_the_device_as_in_a_job(monkeypatch, tmp_path):
     device = FakeDevice(pins=True)
     monkeypatch.setattr("mpidata.device.prefetch.choose_device", lambda asked, *_, **__: device if asked else None)
     (tmp_path / "rows.csv").write_text("x\n" + "".join(f"{row}\n" for row in range(23)))

@@ -49,7 +49,7 @@ def test_losses_before_a_resume_count(tmp_path: Path) -> None:
     assert [entry["simulation"] for entry in read_losses(path)["retries"]] == [1, 2]
 
 
-def test_trainers_of_all_starts_count(tmp_path: Path) -> None:
+def test_trainer_changes_before_a_resume_count(tmp_path: Path) -> None:
     path = write_events(
         tmp_path / "events.jsonl",
         ("start", {}),
@@ -71,7 +71,7 @@ def test_trainers_of_all_starts_count(tmp_path: Path) -> None:
     assert found == {"lost_groups": 0, "retries": [], "set_aside": []}
 
 
-def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path) -> None:
+def test_simulations_stay_set_aside_until_a_retry_is_requested(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     assert read_losses(path)["set_aside"] == []
     write_events(path, ("start", {}), ("set_aside", {"simulation": 2}), ("start", {}))
@@ -82,7 +82,7 @@ def test_what_was_set_aside_stays_so_until_it_is_to_be_run_again(tmp_path: Path)
     assert read_losses(path)["set_aside"] == [{"simulation": 4}]
 
 
-def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
+def test_first_loss_is_that_of_the_last_start(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     assert read_first_loss(path) is None
     lines = [
@@ -99,7 +99,7 @@ def test_the_first_loss_of_the_last_start(tmp_path: Path) -> None:
     assert read_first_loss(path) == {"event": "group_lost", "group": 1, "how": "was silent"}
 
 
-def test_what_was_cancelled_stays_so(tmp_path: Path) -> None:
+def test_cancelled_simulations_stay_cancelled(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     write_events(path, ("start", {}), ("simulation_cancelled", {"simulation": 2, "steps": 5}), ("start", {}))
     write_events(

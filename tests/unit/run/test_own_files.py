@@ -66,7 +66,7 @@ def umask() -> Iterator[Callable[[int], int]]:
     os.umask(before)
 
 
-def test_text_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_text(tmp_path / "file", "one é")
     write_text(tmp_path / "file", "two")
     with pytest.raises(UnicodeEncodeError):
@@ -74,7 +74,7 @@ def test_text_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "two"
 
 
-def test_others_never_write_what_is_made(tmp_path: Path, umask: Callable[[int], int]) -> None:
+def test_other_users_cannot_write_new_files(tmp_path: Path, umask: Callable[[int], int]) -> None:
     umask(0)
     write_text(tmp_path / "text", "")
     write_text(tmp_path / "secret", "", 0o600)
@@ -90,7 +90,7 @@ def test_others_never_write_what_is_made(tmp_path: Path, umask: Callable[[int], 
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
-def test_others_never_write_a_run_folder(tmp_path: Path, umask: Callable[[int], int], mask: int) -> None:
+def test_other_users_cannot_write_a_run_folder(tmp_path: Path, umask: Callable[[int], int], mask: int) -> None:
     umask(mask)
     run, _, lock = prepare_run(load_job(write_job(tmp_path)))
     os.close(lock)
@@ -102,7 +102,7 @@ def test_others_never_write_a_run_folder(tmp_path: Path, umask: Callable[[int], 
         assert mode == (0o755 if (run.path / name).is_dir() else 0o644) & ~mask, name
 
 
-def test_only_ones_own_files_are_believed(tmp_path: Path) -> None:
+def test_only_own_files_and_folders_are_trusted(tmp_path: Path) -> None:
     file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
     file.write_text("é")
     link.symlink_to(file)
@@ -125,7 +125,7 @@ def test_only_ones_own_files_are_believed(tmp_path: Path) -> None:
         check_own_folder(tmp_path / "alias")
 
 
-def test_a_start_file_of_another_user_starts_nothing(shared: Path) -> None:
+def test_start_file_of_another_user_is_refused(shared: Path) -> None:
     file = shared / "runs" / ".start-7.json"
     file.parent.mkdir()
     file.parent.chmod(0o777)
@@ -140,7 +140,7 @@ def test_a_start_file_of_another_user_starts_nothing(shared: Path) -> None:
     assert not (shared / "victim").exists() and by_hand.find_run(file, 0.3) == shared
 
 
-def test_a_note_of_another_user_begins_nothing(shared: Path) -> None:
+def test_note_of_another_user_is_refused(shared: Path) -> None:
     job = load_job(write_job(shared))
     runs = shared / "runs" / "job"
     runs.mkdir(parents=True)
@@ -160,7 +160,7 @@ def test_a_note_of_another_user_begins_nothing(shared: Path) -> None:
         assert named.run is None and not as_another(lambda: os.open(note, os.O_RDONLY))
 
 
-def test_another_user_cannot_hold_a_run(shared: Path) -> None:
+def test_another_user_cannot_lock_a_run(shared: Path) -> None:
     run, _, lock = prepare_run(load_job(write_job(shared)))
     os.close(lock)
     for path in (run.private / "lock", run.plan):
@@ -185,21 +185,21 @@ def test_another_user_cannot_hold_a_run(shared: Path) -> None:
         os.waitpid(holder, 0)
 
 
-def test_a_link_to_a_run_is_resumed(tmp_path: Path) -> None:
+def test_run_is_resumed_through_a_link(tmp_path: Path) -> None:
     run, _, lock = prepare_run(load_job(write_job(tmp_path)))
     os.close(lock)
     (tmp_path / "latest").symlink_to(run.path)
     assert look_at(tmp_path / "latest").run == run
 
 
-def test_what_rank_0_tells_is_json(tmp_path: Path) -> None:
+def test_start_file_of_rank_0_is_json(tmp_path: Path) -> None:
     by_hand.tell_run(tmp_path / "told", run=tmp_path)
     assert json.loads(read_own(tmp_path / "told"))["run"] == str(tmp_path)
     with pytest.raises(LaunchError, match=r"Cannot write .*told/x: File exists"):
         by_hand.tell_run(tmp_path / "told" / "x", run=tmp_path)
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     synced, replaced = os.fsync, os.replace
 

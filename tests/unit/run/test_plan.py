@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_plan_has_what_the_job_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_contains_the_settings_of_the_job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     plan = Plan.of(load_job(folder / "job.yaml"), folder / "runs" / "job" / "1")
     assert (
@@ -96,13 +96,13 @@ environment OMP_NUM_THREADS=1
 
 
 @pytest.mark.parametrize(("timeout_s", "start_timeout_s"), [(30, 600.0), (700, 700.0)])
-def test_a_start_may_take_at_least_as_long_as_a_step(folder: Path, timeout_s: int, start_timeout_s: float) -> None:
+def test_start_timeout_is_at_least_the_timeout_of_a_step(folder: Path, timeout_s: int, start_timeout_s: float) -> None:
     keys = f"timeout_s: {timeout_s}, program"
     (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {keys}"))
     assert Plan.of(load_job(folder / "job.yaml"), folder / "run").start_timeout_s == start_timeout_s
 
 
-def test_a_plan_of_a_job_that_outlives_its_groups(folder: Path) -> None:
+def test_plan_contains_fault_tolerance_checkpoint_and_record_settings(folder: Path) -> None:
     text = "spares: 2, retries: 3, timeout_s: 1.5, start_timeout_s: 4, tolerate: 4, hosts: [a, b], program"
     keys = "checkpoint: {every_s: 5, keep: 3, within_s: 7}\nrecord: {path: samples, every: 2, when_slow: skip}\n"
     (folder / "job.yaml").write_text(JOB.replace("ranks_per_group: 3, program", f"ranks_per_group: 3, {text}") + keys)
@@ -147,7 +147,7 @@ def test_servers_are_the_last_ranks(folder: Path, solvers: bool) -> None:
 
 
 @pytest.mark.parametrize("solvers", [False, True])
-def test_a_plan_with_loaders(folder: Path, solvers: bool) -> None:
+def test_plan_contains_loaders_and_their_ranks(folder: Path, solvers: bool) -> None:
     keys = "loaders: {ranks: 4, spares: 1, retries: 3, timeout_s: 2, start_timeout_s: 5, tolerate: 6}\n"
     (folder / "job.yaml").write_text((JOB if solvers else "trainers: {program: [python, train.py]}\n") + keys)
     plan = Plan.of(load_job(folder / "job.yaml"), folder / "run")
@@ -167,22 +167,20 @@ def test_a_plan_with_loaders(folder: Path, solvers: bool) -> None:
     ("elements", "ranks", "given", "in_flight"),
     [(1 << 17, 1, "", 8), ((1 << 17) + 1, 1, "", 4), (1 << 18, 2, "", 8), (1 << 18, 1, "", 4), (1 << 18, 1, "2", 2)],
 )
-def test_of_large_samples_fewer_are_in_flight(
-    folder: Path, elements: int, ranks: int, given: str, in_flight: int
-) -> None:
+def test_fewer_large_samples_are_in_flight(folder: Path, elements: int, ranks: int, given: str, in_flight: int) -> None:
     changes = [f"fields={{u: {{shape: [{elements}]}}}}", f"solvers.ranks_per_group={ranks}"]
     if given:
         changes.append(f"solvers.in_flight={given}")
     assert Plan.of(load_job(folder / "job.yaml", changes), folder).in_flight == in_flight
 
 
-def test_the_threads_that_the_user_set_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_count_set_by_the_user_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     plan = Plan.of(load_job(folder / "job.yaml"), folder)
     assert plan.programs["trainer"].environment == plan.programs["solver"].environment == {}
 
 
-def test_a_function_is_run_by_mpidata(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solver_function_is_run_by_an_mpidata_module(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     (folder / "heat.py").write_text("def simulate(): yield")
     plan = Plan.of(load_job(folder / "job.yaml", ["solvers={function: 'heat:simulate'}"]), folder)
@@ -207,7 +205,7 @@ def plan_of(**changes: object) -> Plan:
     return Plan(**{"run": Path("/run"), "folder": Path("/folder"), **keys, **more, **changes})  # type: ignore[arg-type]
 
 
-def test_odd_arguments_survive() -> None:
+def test_unusual_arguments_survive_a_round_trip() -> None:
     arguments = ("a b", "", " ", "é=\u2028", "tab\t", "r\r", "program solver")
     plan = plan_of(programs=dict.fromkeys(("scheduler", "trainer", "solver"), Program(arguments, {"A": "=b c"})))
     assert Plan.parse(plan.text()) == plan
@@ -247,7 +245,9 @@ def test_spares_have_ranks_and_spawned_groups_have_none() -> None:
         plan.role_of(3)
 
 
-def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launcher_in_the_job_folder_is_found_from_any_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = folder / "{odd}"
     odd.mkdir()
     for name in ("fan.sh", "sub/fan.py", "{odd}/fan.sh"):
@@ -266,14 +266,14 @@ def test_a_launcher_in_the_folder_is_found_from_everywhere(folder: Path, monkeyp
     assert find_launcher(["mpirun", "-n"], odd) == ("mpirun", "-n")
 
 
-def test_the_variable_of_the_time_is_told_to_a_carried_program(folder: Path) -> None:
+def test_carried_program_receives_the_name_of_the_time_variable(folder: Path) -> None:
     for more, told in (("", "{t}"), ("lifetime: simulation, ", "{{t}}")):  # doubled if placeholders are filled in
         solvers = f"solvers={{program: [./heat2d, a], {more}carried: {{time: '{{t}}'}}}}"
         arguments = Plan.of(load_job(folder / "job.yaml", [solvers]), folder).programs["solver"].arguments
         assert arguments[3:] == ("env", f"MPIDATA_ADIOS2_TIME={told}", str(folder / "heat2d"), "a")
 
 
-def test_braces_of_the_folder_are_no_placeholders(folder: Path) -> None:
+def test_braces_in_the_folder_name_are_not_placeholders(folder: Path) -> None:
     odd = folder / "{odd}"
     odd.mkdir()
     for name in ("job.yaml", "heat2d", "train.py"):

@@ -17,7 +17,7 @@ def run(tmp_path: Path) -> RunFolder:
     return folder
 
 
-def test_a_request_is_taken_once_and_so_is_its_answer(run: RunFolder) -> None:
+def test_requests_and_answers_are_read_once(run: RunFolder) -> None:
     first, second = ask(run, 1, "loaders", 5), ask(run, 1, "groups", 3)
     assert {request.number for request in take(run, 1)} == {first.number, second.number}
     assert list(take(run, 1)) == [] and take_answer(run, first) is None
@@ -27,7 +27,7 @@ def test_a_request_is_taken_once_and_so_is_its_answer(run: RunFolder) -> None:
     assert list(run.private.iterdir()) == []
 
 
-def test_one_that_was_withdrawn_or_is_for_an_earlier_start_is_not_taken(run: RunFolder) -> None:
+def test_withdrawn_and_outdated_requests_are_ignored(run: RunFolder) -> None:
     withdraw(run, ask(run, 2, "loaders", 5))
     ask(run, 1, "loaders", 5)
     assert list(take(run, 2)) == [] and list(run.private.iterdir()) == []
@@ -45,13 +45,13 @@ def test_one_that_was_withdrawn_or_is_for_an_earlier_start_is_not_taken(run: Run
         '{"number": "NUMBER", "attempt": 1, "kind": "loaders", "count": 5, "more": 1}',
     ],
 )
-def test_what_is_no_request_is_dropped(run: RunFolder, text: str) -> None:
+def test_invalid_requests_are_removed(run: RunFolder, text: str) -> None:
     number = "123456789abcdef0"
     (run.private / f"scale-{number}").write_text(text.replace("NUMBER", number))
     assert list(take(run, 1)) == [] and list(run.private.iterdir()) == []
 
 
-def test_what_others_could_have_written_is_dropped(run: RunFolder) -> None:
+def test_requests_writable_by_others_are_ignored(run: RunFolder) -> None:
     request = ask(run, 1, "loaders", 5)
     (run.private / f"scale-{request.number}").chmod(0o666)
     assert list(take(run, 1)) == []
@@ -64,7 +64,7 @@ def test_other_files_are_left_alone(run: RunFolder) -> None:
     assert list(take(run, 1)) == [] and all(path.exists() for path in kept)
 
 
-def test_an_answer_that_makes_no_sense_is_an_error(run: RunFolder) -> None:
+def test_invalid_answer_raises_an_error(run: RunFolder) -> None:
     request = ask(run, 1, "loaders", 5)
     (run.private / f"scaled-{request.number}").write_text("{")
     with pytest.raises(MpidataError, match="Cannot read the answer"):

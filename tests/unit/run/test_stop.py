@@ -16,12 +16,12 @@ from mpidata.run.stop import StopRequest, read_stop
         ("", StopRequest("SIGTERM"), "SIGTERM"),
     ],
 )
-def test_what_is_asked(tmp_path: Path, text: str, request_: StopRequest, name: str) -> None:
+def test_stop_request_is_read_from_its_file(tmp_path: Path, text: str, request_: StopRequest, name: str) -> None:
     (tmp_path / "stop").write_text(text)
     read = read_stop(tmp_path / "stop")
     assert read == request_ and read.name == name and read.interrupt == (name == "Ctrl-C")
     assert not text or read.text() == text.strip()
 
 
-def test_nothing_is_asked(tmp_path: Path) -> None:
+def test_missing_stop_file_means_no_request(tmp_path: Path) -> None:
     assert read_stop(tmp_path / "stop") is None

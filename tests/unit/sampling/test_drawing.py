@@ -31,7 +31,7 @@ def load(folder: Path, *overrides: str) -> Job:
 
 @pytest.mark.parametrize("sampler", RANDOM)
 @pytest.mark.filterwarnings("error")
-def test_the_seed_decides(tmp_path: Path, sampler: str) -> None:
+def test_seed_determines_the_parameters(tmp_path: Path, sampler: str) -> None:
     job = load(tmp_path, f"parameters.sampler={sampler}")
     table = draw_parameters(job)
     assert table.shape == (210, 2) and table.dtype == np.float64 and table.flags.c_contiguous
@@ -42,7 +42,7 @@ def test_the_seed_decides(tmp_path: Path, sampler: str) -> None:
 
 
 @pytest.mark.parametrize("sampler", RANDOM)
-def test_more_validation_leaves_the_training_parameters_as_they_are(tmp_path: Path, sampler: str) -> None:
+def test_validation_count_does_not_change_the_training_parameters(tmp_path: Path, sampler: str) -> None:
     few, many = (
         draw_parameters(load(tmp_path, f"parameters.sampler={sampler}", f"validation.count={n}")) for n in (0, 100)
     )
@@ -51,7 +51,7 @@ def test_more_validation_leaves_the_training_parameters_as_they_are(tmp_path: Pa
 
 @pytest.mark.parametrize("sampler", ["latin_hypercube", "halton", "sobol"])
 @pytest.mark.parametrize("seed", range(5))
-def test_both_parts_cover_the_space(tmp_path: Path, sampler: str, seed: int) -> None:
+def test_training_and_validation_parameters_cover_the_space(tmp_path: Path, sampler: str, seed: int) -> None:
     job = load(tmp_path, f"parameters.sampler={sampler}", "validation.count=50", f"seed={seed}")
     unit = (draw_parameters(job) - [0.01, 100]) / [0.09, 400]
     for part in (unit[:200], unit[200:]):
@@ -70,7 +70,7 @@ def test_a_latin_hypercube_has_one_point_in_each_stratum_of_both_parts(tmp_path:
 
 
 @pytest.mark.parametrize("sampler", RANDOM)
-def test_ranges_as_wide_as_numbers_go(tmp_path: Path, sampler: str) -> None:
+def test_widest_range_gives_finite_distinct_values(tmp_path: Path, sampler: str) -> None:
     job = load(tmp_path, f"parameters.sampler={sampler}", "parameters.space.alpha=[-1.7e308, 1.7e308]")
     alpha = draw_parameters(job)[:, 0]
     assert np.isfinite(alpha).all() and len(np.unique(alpha)) == 210
@@ -80,7 +80,7 @@ MIXED = "space: {n: {integers: [1, 8]}, c: {choices: [9, 0.5, 2]}, k: {value: 3}
 
 
 @pytest.mark.parametrize("sampler", RANDOM)
-def test_whole_numbers_choices_and_constants(tmp_path: Path, sampler: str) -> None:
+def test_integers_choices_and_constants_are_drawn_evenly(tmp_path: Path, sampler: str) -> None:
     job = load(tmp_path, f"parameters={{count: 240, sampler: {sampler}, {MIXED}}}", "validation.count=24")
     table = draw_parameters(job)
     assert table.shape == (264, 4) and (table[:, 2] == 3).all()
@@ -91,7 +91,7 @@ def test_whole_numbers_choices_and_constants(tmp_path: Path, sampler: str) -> No
         assert counts.min() >= least * 240 / len(values) and counts.max() <= 240 / len(values) / least
 
 
-def test_a_grid_takes_whole_numbers_choices_and_constants(tmp_path: Path) -> None:
+def test_grid_accepts_integers_choices_and_constants(tmp_path: Path) -> None:
     space = "parameters={sampler: grid, space: {n: {integers: [1, 3]}, c: {choices: [9, 0.5]}, k: {value: 0}}}"
     table = draw_parameters(load(tmp_path, space, "validation.count=30"))
     assert table[:6].tolist() == [[n, c, 0] for n in (1, 2, 3) for c in (9, 0.5)]
@@ -104,7 +104,7 @@ def test_a_file_needs_no_column_for_a_constant(tmp_path: Path) -> None:
     assert draw_parameters(load(tmp_path, table, "validation.count=1")).tolist() == [[7, 1], [7, 2]]
 
 
-def test_one_simulation_of_one_parameter(tmp_path: Path) -> None:
+def test_single_simulation_of_one_parameter_is_drawn(tmp_path: Path) -> None:
     for sampler in RANDOM:
         job = load(tmp_path, f"parameters={{count: 1, sampler: {sampler}, space: {{a: [1, 2]}}}}", "validation.count=0")
         assert draw_parameters(job).shape == (1, 1)
@@ -175,14 +175,14 @@ def sample(folder: Path, body: str, name: str, *settings: str) -> np.ndarray:
         assert str(folder) not in sys.path
 
 
-def test_a_class_imports_what_lies_beside_it_when_it_needs_it(tmp_path: Path) -> None:
+def test_sampler_class_can_import_neighbouring_modules_late(tmp_path: Path) -> None:
     (tmp_path / "needed_late.py").write_text("ROW = [3, 4]")
     body = "from needed_late import ROW; return numpy.tile(ROW, (count, 1))"
     assert (sample(tmp_path, body, "late_sampler") == [3, 4]).all()
     sys.modules.pop("needed_late")
 
 
-def test_a_class_draws_all_rows(tmp_path: Path) -> None:
+def test_sampler_class_draws_all_rows(tmp_path: Path) -> None:
     table = sample(tmp_path, "return [[self.seed, i] for i in range(count)]", "own_sampler")
     np.testing.assert_array_equal(table, np.stack([np.full(210, 7), np.arange(210)], axis=1))
 
@@ -215,7 +215,7 @@ def test_a_class_draws_all_rows(tmp_path: Path) -> None:
         ("return 1 / 0", "it fails with ZeroDivisionError: division by zero, in .*bad_sampler.*py line 8. Correct it."),
     ],
 )
-def test_a_class_that_gives_nonsense_is_refused(tmp_path: Path, body: str, message: str) -> None:
+def test_sampler_class_with_invalid_results_is_refused(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(JobFileError, match=f"job.yaml: 'parameters.sampler': bad_sampler:Sampler: .*{message}"):
         sample(tmp_path, body, "bad_sampler")
 
@@ -223,7 +223,7 @@ def test_a_class_that_gives_nonsense_is_refused(tmp_path: Path, body: str, messa
 WEIGHTS = "parameters.weights=true"
 
 
-def test_with_weights_the_last_column_is_1_where_all_are_drawn_uniformly(tmp_path: Path) -> None:
+def test_weights_are_1_for_uniform_samplers(tmp_path: Path) -> None:
     for sampler in ("uniform", "sobol", "latin_hypercube"):
         job = load(tmp_path, f"parameters.sampler={sampler}", WEIGHTS)
         table = draw_parameters(job)
@@ -250,7 +250,7 @@ def test_with_weights_the_last_column_is_1_where_all_are_drawn_uniformly(tmp_pat
         ("return numpy.zeros((count, 2)), None, None, 'abc'", "no array of numbers"),
     ],
 )
-def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
+def test_weights_of_a_sampler_class_are_checked(tmp_path: Path, body: str, message: str) -> None:
     if not message:
         assert (sample(tmp_path, body, "weighing", WEIGHTS)[:, 2] == np.arange(210)).all()
         assert sample(tmp_path, body, "weighing").shape == (210, 2)  # weights are not requested
@@ -267,7 +267,7 @@ def test_a_class_gives_weights(tmp_path: Path, body: str, message: str) -> None:
         ("fields.weight={shape: [2]}", "'fields.weight': 'parameters.weights' adds 'weight' to a batch"),
     ],
 )
-def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, message: str) -> None:
+def test_settings_that_conflict_with_weights_are_refused(tmp_path: Path, setting: str, message: str) -> None:
     with pytest.raises(JobFileError, match=message):
         load(tmp_path, setting, WEIGHTS)
 
@@ -280,7 +280,7 @@ def test_what_does_not_go_with_weights_is_refused(tmp_path: Path, setting: str, 
         ("Sampler = 5", r"TypeError: made:Sampler is not a class, but int\.$"),
     ],
 )
-def test_what_cannot_be_made_is_refused_without_a_line_of_the_library(tmp_path: Path, code: str, message: str) -> None:
+def test_unusable_sampler_class_is_refused_without_a_library_line(tmp_path: Path, code: str, message: str) -> None:
     (tmp_path / "made.py").write_text(code)
     try:
         with pytest.raises(JobFileError, match=message):
@@ -320,7 +320,7 @@ def test_a_damaged_parameters_file_is_refused(tmp_path: Path, text: str, message
         read_parameters(tmp_path / "none.csv", ["a"], 1, 1)
 
 
-def test_a_parameters_file_that_grows(tmp_path: Path) -> None:
+def test_growing_parameters_file_is_read_and_its_torn_line_removed(tmp_path: Path) -> None:
     path = tmp_path / "parameters.csv"
     write_parameters(path, ["a", "rule"], np.array([[1.0, 2.0]]), first=3, learned=True)
     append_rows(path, 0, np.array([[0.5, 4.0], [0.25, 5.0]]), [("uniform", ""), ("bred", "0")])
@@ -340,7 +340,7 @@ def test_a_parameters_file_that_grows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("learned", [False, True])
-def test_the_file_says_at_the_end_which_were_cancelled(tmp_path: Path, learned: bool) -> None:
+def test_parameters_file_marks_cancelled_simulations(tmp_path: Path, learned: bool) -> None:
     path = tmp_path / "parameters.csv"
     if learned:
         write_parameters(path, ["a", "state"], np.empty((0, 2)), learned=True)
@@ -369,7 +369,7 @@ LEARNS = (
 )
 
 
-def test_of_a_class_that_learns_only_the_validation_is_drawn_before(tmp_path: Path) -> None:
+def test_only_validation_is_drawn_in_advance_for_a_learning_sampler(tmp_path: Path) -> None:
     body = "assert count == 4; return numpy.tile([0.05, 200.0], (count, 1))"
     (tmp_path / "learns.py").write_text(LEARNS.replace("BODY", body))
     key = "parameters.sampler=learns:Sampler"

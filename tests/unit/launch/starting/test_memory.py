@@ -10,7 +10,7 @@ from mpidata.launch.starting.memory import memory_needs
 from mpidata.run.plan import Plan
 
 
-def test_constants_count_once_a_simulation(tmp_path: Path) -> None:
+def test_constants_count_once_per_simulation(tmp_path: Path) -> None:
     fields = (
         "fields={u: {dtype: float32, shape: [512, 512]}, mesh: {dtype: float64, shape: [1000000], per: simulation}}"
     )
@@ -28,7 +28,7 @@ def test_constants_count_once_a_simulation(tmp_path: Path) -> None:
         (["buffer.capacity=500", "solvers.in_flight=8"], "786 MB, 524 MB of it", "at most 8.39 MB"),
     ],
 )
-def test_what_each_role_needs(tmp_path: Path, changes: list[str], trainer: str, solver: str) -> None:
+def test_memory_needs_are_listed_for_each_role(tmp_path: Path, changes: list[str], trainer: str, solver: str) -> None:
     field = "fields={u: {dtype: float32, shape: [512, 512]}}"
     given = [field, "solvers.in_flight=4", "solvers.ranks_per_group=1", "validation={count: 2}", *changes]
     plan = Plan.of(load_job(write_job(tmp_path), given), tmp_path / "run")

@@ -55,7 +55,7 @@ def trainers(*figures: tuple[float, float]) -> tuple[TrainerMeasured, ...]:
         ("unknown", {"trainers": trainers((0, 1.0))}, {}),
     ],
 )  # fmt: skip
-def test_causes(cause: str, changes: dict[str, Any], numbers: dict[str, float]) -> None:
+def test_advice_names_the_cause_and_numbers(cause: str, changes: dict[str, Any], numbers: dict[str, float]) -> None:
     advice = advise(replace(BALANCED, **changes))
     assert (advice.cause, advice.sentences[0]) == (cause, f"{CAUSES[cause]}.")
     for name, value in numbers.items():
@@ -63,7 +63,7 @@ def test_causes(cause: str, changes: dict[str, Any], numbers: dict[str, float]) 
     assert len(advice.sentences) > 1 and all(sentence.endswith((".", "%")) for sentence in advice.sentences)
 
 
-def test_solvers_that_are_far_faster_than_the_training() -> None:
+def test_far_faster_solvers_are_advised_to_use_fewer_groups() -> None:
     fast = replace(BALANCED, trainers=trainers((40, 0)), computing=0.01, room=0.97, group_s=10_000, groups=2)
     advice = advise(fast)
     assert advice.cause == "training" and (advice.groups, advice.trainers, advice.samples_s) == (None, None, None)
@@ -72,7 +72,7 @@ def test_solvers_that_are_far_faster_than_the_training() -> None:
     assert "500" in " ".join(advise(fast, 8).sentences)
 
 
-def test_what_is_balanced_on_so_many_cores() -> None:
+def test_advice_balances_groups_and_trainers_for_the_given_cores() -> None:
     # A group produces 10.9 samples/s, a trainer consumes 41.
     advice = advise(BALANCED, 32)
     assert (advice.cause, advice.groups, advice.trainers) == ("balanced", 19, 5)
@@ -93,11 +93,11 @@ def test_replicas_are_counted_in_ranks() -> None:
     assert "4 for a replica" in advise(replace(BALANCED, ranks_per_replica=3), 5).sentences[-1]
 
 
-def test_without_figures() -> None:
+def test_cause_is_unknown_without_figures() -> None:
     assert advise(None).cause == "unknown"
 
 
-def test_a_buffer_in_bytes() -> None:
+def test_advice_for_a_buffer_in_bytes_is_in_bytes() -> None:
     held_back = replace(BALANCED, trainers=trainers((40, 0.3), (40, 0.3)), computing=0.68, room=0.3)
     advice = advise(replace(held_back, capacity=0, capacity_bytes=1 << 30))
     assert advice.cause == "buffer" and advice.capacity == "4 GiB"

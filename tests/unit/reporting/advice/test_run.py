@@ -45,7 +45,7 @@ def test_loaders_are_judged_by_how_long_training_waits(tmp_path: Path, waits: fl
     assert ("it had 3" in advice.sentences[-1]) == (cause == "loaders")
 
 
-def test_page_and_report_show_what_loaders_bring(tmp_path: Path) -> None:
+def test_page_and_report_show_the_figures_of_loaders(tmp_path: Path) -> None:
     run = made_up(tmp_path, 0.4)
     view = View(run)
     view.look()
@@ -73,14 +73,14 @@ def write_metrics(run: RunFolder, lines: list[dict[str, Any]]) -> None:
     run.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_ranks_that_compute_are_those_of_the_program(tmp_path: Path) -> None:
+def test_ranks_per_group_counts_the_ranks_of_a_carried_program(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{ranks_per_group: 2, carried: {ranks: 6}}")
     write_metrics(run, lines)
     measured = measure(look_at(run.path))
     assert measured is not None and measured.ranks_per_group == 6
 
 
-def test_trainers_that_took_nothing_are_not_judged(tmp_path: Path) -> None:
+def test_trainers_that_drew_nothing_are_not_judged(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{groups: 2}")
     for line in lines:  # spares wait, and the solvers wait for room
         line["drawn"] = line["received"] = [0, *line["drawn"], 0]
@@ -103,7 +103,7 @@ def test_a_run_whose_trainers_changed_is_not_judged(tmp_path: Path) -> None:
     assert advice.cause == "unknown" and "died" in advice.sentences[-1]
 
 
-def test_a_resume_with_another_number_of_trainers(tmp_path: Path) -> None:
+def test_resume_with_another_number_of_trainers_is_measured(tmp_path: Path) -> None:
     run, lines = of_solvers(tmp_path, "{groups: 2}")
     alone = {"fill": [0.0], "waited_s": [0.0], "loaded": None}  # the first 30 s, by one trainer
     before = [{**line, **alone, "received": line["drawn"][:1], "drawn": line["drawn"][:1]} for line in lines[:30]]

@@ -35,7 +35,7 @@ def test_each_simulation_is_a_bar(tmp_path: Path) -> None:
     assert [bar.room for bar in story.bars] == [0.5, 0.0, 0.0]
 
 
-def test_what_failed_was_lost_and_goes_on(tmp_path: Path) -> None:
+def test_failed_lost_and_unfinished_simulations_have_bars_and_marks(tmp_path: Path) -> None:
     run = MadeRun(tmp_path)
     run.events(
         (0, "start", {}),
@@ -67,7 +67,7 @@ def test_the_time_between_starts_does_not_count(tmp_path: Path) -> None:
     assert [story.clock.find(T0 + second) for second in (2, 1000, 1002)] == [2, 4, 6]
 
 
-def test_shares_of_time_in_bins(tmp_path: Path) -> None:
+def test_busy_shares_are_averaged_in_bins(tmp_path: Path) -> None:
     run = MadeRun(tmp_path)
     run.events(
         (0, "start", {}),

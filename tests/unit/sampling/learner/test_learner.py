@@ -111,7 +111,7 @@ def test_generations_are_drawn_as_they_are_dispatched(folder):
     np.testing.assert_array_equal(case.table[:, 0], [*(0.01 * np.arange(7)), 0.5])
 
 
-def test_it_is_told_once_a_second(folder):
+def test_sampler_observes_losses_once_a_second(folder):
     case = begin(folder)
     take(case), take(case)
     for later in (0.0, 0.5, 0.9):
@@ -126,7 +126,7 @@ def test_it_is_told_once_a_second(folder):
     assert sampler().told[1][2]["count"].tolist() == [3, 1]
 
 
-def test_what_was_drawn_after_its_state_was_kept_is_used_first_and_not_drawn_again(folder):
+def test_parameters_drawn_after_the_saved_state_are_reused_first(folder):
     case = begin(folder)
     [take(case) for _ in range(4)]
     kept = case.learner.state()["sampler"]
@@ -141,7 +141,7 @@ def test_what_was_drawn_after_its_state_was_kept_is_used_first_and_not_drawn_aga
         (folder / "parameters.csv").write_text(before)
 
 
-def test_a_sampler_that_fails_is_an_error_that_names_it(folder):
+def test_failing_sampler_raises_an_error_that_names_it(folder):
     (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "assert self.number < 2, 'full'"))
     case = begin(folder)
     [take(case) for _ in range(3)]
@@ -149,7 +149,7 @@ def test_a_sampler_that_fails_is_an_error_that_names_it(folder):
         take(case)
 
 
-def test_one_that_leaves_by_exit_is_an_error_too(folder):
+def test_sampler_that_exits_raises_an_error(folder):
     (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "if self.number >= 2: raise SystemExit(3)"))
     case = begin(folder)
     [take(case) for _ in range(3)]
@@ -157,7 +157,7 @@ def test_one_that_leaves_by_exit_is_an_error_too(folder):
         take(case)
 
 
-def test_a_long_wait_for_it_is_said_once(folder):
+def test_slow_sampler_is_reported_once(folder):
     waits = "while self.number >= 2 and not Sampler.goes_on: __import__('time').sleep(0.001)"
     slow = SAMPLER.replace("FAIL", waits).replace("made = []", "made, goes_on = [], False")
     (folder / "told_sampler.py").write_text(slow)
@@ -172,7 +172,7 @@ def test_a_long_wait_for_it_is_said_once(folder):
     assert take(case) == 2 and case.learner.slow_s(200.0) == 0.0
 
 
-def test_a_built_in_sampler_draws_for_a_job_and_goes_on(folder):
+def test_built_in_sampler_draws_for_a_job_and_resumes(folder):
     (folder / "job.yaml").write_text(JOB.replace('"told_sampler:Sampler"', "breed, breed: {start: 1, end: 1}"))
     case = begin(folder)
     [take(case) for _ in range(3)]
@@ -189,7 +189,7 @@ def test_a_built_in_sampler_draws_for_a_job_and_goes_on(folder):
     assert len(lines) == 9 and len(set(lines)) == 9 and ",bred,1" in lines[-1]
 
 
-def test_a_checkpoint_that_knows_more_than_the_file_is_refused(folder):
+def test_checkpoint_ahead_of_the_parameters_file_is_refused(folder):
     begin(folder)
     checkpoint = folder / "checkpoints" / "000002"
     checkpoint.mkdir(parents=True)
@@ -212,7 +212,7 @@ class Trainers:
         return (self.asked[-1] + 1, memoryview(b"")) if self.may_answer else False
 
 
-def test_only_a_sampler_that_takes_what_is_published_makes_the_trainers_send_it(folder):
+def test_sampler_without_published_argument_makes_no_requests(folder):
     trainers = Trainers()
     case = begin(folder, trainers=trainers)
     take(case), take(case)
@@ -220,7 +220,7 @@ def test_only_a_sampler_that_takes_what_is_published_makes_the_trainers_send_it(
     assert not trainers.asked
 
 
-def test_what_is_published_is_fetched_before_it_is_told_of_losses(folder, monkeypatch):
+def test_published_data_is_fetched_before_losses_are_observed(folder, monkeypatch):
     monkeypatch.setattr("mpidata.sampling.learner.local_sampler.read", lambda contents: contents)
     source = SAMPLER.replace("FAIL", "pass").replace("parameters, losses):", "parameters, losses, published):")
     (folder / "told_sampler.py").write_text(source.replace("parameters, losses))", "published.version, losses))"))

@@ -123,7 +123,7 @@ def _in_time():
     turn.deadline = time.monotonic() + 30
 
 
-def test_it_draws_what_the_thread_draws_one_question_after_the_other(folder):
+def test_learner_draws_the_same_as_the_thread_one_question_at_a_time(folder):
     here = run(folder)
     ranks = Ranks(load_job(folder / "job.yaml"))
     assert run(folder, ranks) == here
@@ -132,7 +132,7 @@ def test_it_draws_what_the_thread_draws_one_question_after_the_other(folder):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_deaths_it_goes_on_from_the_last_state_and_draws_the_same(folder, seed):
+def test_sampler_resumes_after_learner_deaths_and_draws_the_same(folder, seed):
     here, chosen = run(folder), random.Random(seed)
     ranks = Ranks(load_job(folder / "job.yaml"))
     assert run(folder, ranks, lambda: ranks.number < 8 and chosen.random() < 0.1) == here
@@ -143,7 +143,7 @@ def test_after_deaths_it_goes_on_from_the_last_state_and_draws_the_same(folder, 
     assert [line.split(",")[0] for line in lines[2:]] == [str(n) for n in range(COUNT)]
 
 
-def test_its_exception_comes_out_of_turn(folder):
+def test_sampler_exception_is_raised_by_turn(folder):
     (folder / "far_sampler.py").write_text(SAMPLER.replace("10_000", "3"))
     with pytest.raises(MpidataError, match=r"it fails with AssertionError: full, in .*far_sampler.py line 8"):
         run(folder, Ranks(load_job(folder / "job.yaml")))

@@ -25,7 +25,7 @@ def contents(version, **arrays):
     return Contents(version, memoryview(bytearray(bytes(described) + b"".join(table) + values)))
 
 
-def test_contents_are_read_as_arrays_that_cannot_be_written_to():
+def test_contents_are_read_as_read_only_arrays():
     bits = np.array([(1,), (2,)], [("bfloat16", np.uint16)])
     given = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(3, np.int8), "c": np.empty((0, 2), np.float32), "d": bits}
     given["e"] = np.array([True, False])
@@ -51,7 +51,7 @@ class Trainers:
         return answer
 
 
-def test_each_use_asks_once_for_what_is_newer():
+def test_each_use_requests_newer_contents_once():
     trainers = Trainers()
     newest = Newest(trainers)
     assert not newest.is_here() and not newest.is_here() and trainers.asked == [0]

@@ -52,7 +52,7 @@ def case():
     return sampling, learners, call, answer, results
 
 
-def test_the_next_learner_begins_with_the_last_state_and_gets_what_was_not_answered(case):
+def test_next_learner_gets_the_last_state_and_the_unanswered_question(case):
     sampling, learners, call, answer, results = case
     assert call(sampling.draw, 3) == [(2, "draw", (3,), None)]
     answer(0, 2, (np.zeros((3, 1)), []), state="two")
@@ -67,7 +67,7 @@ def test_the_next_learner_begins_with_the_last_state_and_gets_what_was_not_answe
     assert sampling.state == "three" and results[-1].table.shape == (4, 1)
 
 
-def test_one_that_is_lost_while_nothing_is_asked_is_begun_again_before_the_next_question(case):
+def test_learner_lost_while_idle_is_replaced_before_the_next_question(case):
     sampling, learners, call, _, _ = case
     sampling.lost(0)
     assert call(sampling.draw, 3) == []
@@ -75,7 +75,7 @@ def test_one_that_is_lost_while_nothing_is_asked_is_begun_again_before_the_next_
     assert [line[:3] for line in learners.asked[-2:]] == [(0, "begin", ("one", 2, 2)), (2, "draw", (3,))]
 
 
-def test_a_sampler_without_state_draws_again_and_is_told_again(case):
+def test_sampler_without_state_starts_over_on_the_next_learner(case):
     sampling, learners, call, answer, _ = case
     call(sampling.draw, 3)
     answer(0, 2, (np.zeros((3, 1)), []), state=None)
@@ -85,7 +85,7 @@ def test_a_sampler_without_state_draws_again_and_is_told_again(case):
     assert call(sampling.draw, 4) == [(0, "begin", (None, 0, 5), None), (3, "draw", (4,), None)]
 
 
-def test_a_version_is_sent_once_to_each_learner(case):
+def test_published_version_is_sent_once_to_each_learner(case):
     sampling, learners, call, answer, _ = case
     contents = Contents(7, memoryview(b""))
     for number in (2, 3):
@@ -96,7 +96,7 @@ def test_a_version_is_sent_once_to_each_learner(case):
     assert call(sampling.observe, np.arange(1), np.zeros((1, 1)), {}, contents)[-1][3] is contents
 
 
-def test_an_error_of_the_sampler_is_raised_in_its_thread(case):
+def test_sampler_error_is_raised_in_the_calling_thread(case):
     sampling, _, call, answer, results = case
     call(sampling.draw, 3)
     answer(0, 2, error="it fails")

@@ -27,7 +27,7 @@ def telling(library, clock):
     return LossReporter(library, 4, lambda: clock[0])
 
 
-def test_batches_are_added_up_by_simulation_and_told_once_a_second(library, telling, clock):
+def test_losses_are_summed_by_simulation_and_reported_once_a_second(library, telling, clock):
     first, second = np.array([1.0, 3.0, 2.0, 6.0]), np.array([5.0, 1.0])
     for at, batch, values in ((0.0, [0, 2, 0, 3], first), (0.9, [2, 2], second)):
         clock[0] = at
@@ -50,7 +50,7 @@ def test_batches_are_added_up_by_simulation_and_told_once_a_second(library, tell
     assert len(library.losses) == 2 and telling.end() == SUCCESS and len(library.losses) == 2
 
 
-def test_what_the_scheduler_does_not_take_is_told_later(library, telling, clock):
+def test_losses_refused_by_the_scheduler_are_reported_later(library, telling, clock):
     library.losses_status = AGAIN
     for clock[0] in (1.0, 2.0, 3.0):
         assert telling.take({"simulation": [2, 1]}, [clock[0], 0.5]) == SUCCESS
@@ -60,7 +60,7 @@ def test_what_the_scheduler_does_not_take_is_told_later(library, telling, clock)
     np.testing.assert_allclose(told["difficulty"], np.log(2.0 * 4.0 * 6.0) / 2 * np.array([-1.0, 1.0]))
 
 
-def test_losses_of_nothing_and_below_it_have_a_difficulty_that_is_finite(library, telling):
+def test_zero_and_negative_losses_have_a_finite_difficulty(library, telling):
     telling.take({"simulation": [0, 1]}, [0.0, 2.0])
     telling.take({"simulation": [2, 3]}, [0.0, 0.0])
     telling.take({"simulation": [2, 3]}, [-1.0, 4.0])
@@ -69,7 +69,7 @@ def test_losses_of_nothing_and_below_it_have_a_difficulty_that_is_finite(library
     np.testing.assert_allclose(told["difficulty"], [-np.log(2e4) / 2, np.log(2e4) / 2, 0.0, 0.0])  # 1e-4 of the mean
 
 
-def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library, telling):
+def test_non_finite_losses_are_only_counted(library, telling):
     telling.take({"simulation": [0, 0, 1, 2, 2]}, [1.0, np.nan, np.inf, 1e200, 3.0])
     telling.end()
     (told,) = library.losses
@@ -104,14 +104,14 @@ def test_values_that_are_not_finite_are_counted_and_go_into_nothing_else(library
         ({"simulation": [None]}, [1.0], "which NumPy converts to an array of objects"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_sentence(library, telling, batch, values, sentence):
+def test_invalid_losses_are_refused_in_one_sentence(library, telling, batch, values, sentence):
     with pytest.raises(StreamError, match=f"^losses: .*{sentence}"):
         telling.take(batch, values)
     telling.end()
     assert library.losses == []
 
 
-def test_the_table_adds_up_what_several_trainers_tell(library, telling, tmp_path):
+def test_table_sums_the_losses_of_several_trainers(library, telling, tmp_path):
     other, table = LossReporter(library, 4), LossTable()
     assert table.summary() == {}
     table.write(tmp_path / "losses.csv")
@@ -132,7 +132,7 @@ def test_the_table_adds_up_what_several_trainers_tell(library, telling, tmp_path
     ]
 
 
-def test_the_table_goes_on_from_its_state(library, telling):
+def test_table_is_restored_from_its_state(library, telling):
     table, restored = LossTable(), LossTable()
     telling.take({"simulation": [3, 1]}, [-2.0, -4.0])
     telling.end()

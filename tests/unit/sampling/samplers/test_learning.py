@@ -51,7 +51,7 @@ def run(sampler, generations, each, first=0, observed=()):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_simulations_go_where_the_loss_is_large(make, seed):
+def test_simulations_concentrate_where_the_loss_is_large(make, seed):
     worst = np.quantile(made_up(PLANE.scale(np.random.default_rng(9).random((20000, 2)))), 0.9)
     rows = run(make(PLANE, seed), generations=50, each=8)
     assert ((rows >= [-1, 100]) & (rows <= [1, 500])).all()
@@ -59,7 +59,7 @@ def test_simulations_go_where_the_loss_is_large(make, seed):
     assert (made_up(rows[200:]) > worst).mean() > (2 if "Adaptive" in repr(make(PLANE, seed)) else 3) * 0.1
 
 
-def test_one_that_is_restored_goes_on_as_if_it_were_not(make):
+def test_restored_sampler_draws_the_same_as_an_uninterrupted_one(make):
     rows = run(make(PLANE, 5), generations=12, each=4)
     before = make(PLANE, 5)
     half = run(before, generations=6, each=4)
@@ -68,13 +68,13 @@ def test_one_that_is_restored_goes_on_as_if_it_were_not(make):
     np.testing.assert_array_equal(run(after, generations=6, each=4, observed=half), rows)
 
 
-def test_one_that_had_drawn_nothing_is_restored(make):
+def test_state_from_before_the_first_draw_is_restored(make):
     after = make(PLANE, 6)
     after.load_state_dict(pickle.loads(pickle.dumps(make(PLANE, 5).state_dict())))
     np.testing.assert_array_equal(after.sample(5)[0], make(PLANE, 5).sample(5)[0])
 
 
-def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
+def test_integers_choices_and_constants_keep_allowed_values(make):
     sampler, rows = make(MIXED, 0), np.zeros((0, 4))
     for _ in range(30):
         drawn, rules, parents, *_ = sampler.sample(4)
@@ -85,7 +85,7 @@ def test_whole_numbers_choices_and_constants_stay_what_they_are(make):
     assert rows[60:, 1].mean() > 5.5 and rows[60:, 0].mean() > 0.6
 
 
-def test_before_anything_is_known_all_is_uniform(make):
+def test_draws_are_uniform_before_any_losses(make):
     rows, rules, parents, *_ = make(PLANE, 1).sample(400)
     assert set(rules) <= {"uniform", "sobol"} and set(parents) == {-1}
     np.testing.assert_allclose(PLANE.unit(rows).mean(axis=0), 0.5, atol=0.06)
@@ -107,7 +107,7 @@ def test_the_bred_share_rises_and_children_are_near_their_parents():
     np.testing.assert_allclose(shares, [0.2, 0.35, 0.5, 0.65, *[0.8] * 4], atol=0.06)
 
 
-def test_breeding_counts_simulations_whatever_the_generation_is():
+def test_bred_share_depends_on_simulations_not_on_generation_size():
     shares = []
     for each in (1, 10):
         sampler = Breed(PLANE, 0, BreedKeys(start=0.0, end=1.0, breakpoint=100))
@@ -127,7 +127,7 @@ def adaptive(difficulty, seed=0, count=300, dimensions=2, **keys):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_density_of_an_adaptive_sampler_is_bounded_and_what_it_draws_has_it(seed):
+def test_density_of_an_adaptive_sampler_is_bounded_and_matches_its_draws(seed):
     chance = np.random.default_rng(seed)
     uniform, bound = chance.uniform(0.1, 0.9), chance.uniform(1.5, 9.0)
     slope = chance.uniform(1.0, 6.0, 2)
@@ -148,7 +148,7 @@ def test_the_density_of_an_adaptive_sampler_is_bounded_and_what_it_draws_has_it(
         assert part.mean() == pytest.approx(expected, abs=0.03)
 
 
-def test_an_adaptive_sampler_draws_evenly_where_nothing_is_harder():
+def test_adaptive_sampler_draws_evenly_if_no_region_is_harder():
     noise = np.random.default_rng(3)
     even = adaptive(lambda points: noise.standard_normal(len(points)), start=0)
     density = even.density(np.random.default_rng(4).random((1000, 2)))
@@ -160,7 +160,7 @@ def test_an_adaptive_sampler_draws_evenly_where_nothing_is_harder():
     assert set(begun.sample(5)[1]) == {"adaptive"}
 
 
-def test_difficulty_is_known_apart_from_its_trend_over_time():
+def test_difficulty_is_fitted_apart_from_its_trend_over_time():
     chance = np.random.default_rng(0)
     points = chance.random((200, 3))
     known = 2 * points[:, 0] - (2 * points[:, 1] - 1) ** 2 + 0.3 * chance.standard_normal(200)
@@ -172,7 +172,7 @@ def test_difficulty_is_known_apart_from_its_trend_over_time():
         assert (found - found.mean() - expected + expected.mean()).std() < 0.15
 
 
-def test_an_adaptive_sampler_refuses_losses_without_a_logarithm():
+def test_adaptive_sampler_refuses_negative_losses():
     with pytest.raises(
         ValueError, match="needs losses of 0 or more, and simulation 7 has the loss -0.5. Pass stream.losses a squared"
     ):
@@ -192,7 +192,7 @@ def test_candidates_are_chosen_in_proportion_to_the_power_of_the_loss_nearby(exp
     np.testing.assert_allclose(right.mean(), 3**exponent / (1 + 3**exponent), atol=0.05)
 
 
-def test_losses_of_no_use_leave_all_uniform():
+def test_draws_stay_uniform_if_no_loss_is_positive():
     sampler = Power(Space([(0.0, 1.0)]), 0, PowerKeys())
     for values in (np.zeros(3), np.array([-1.0, -2.0, 0.0])):
         sampler.observe(np.arange(3), np.array([[0.1], [0.2], [0.3]]), {"mean": values})
@@ -208,7 +208,7 @@ def test_the_newest_simulations_are_kept_with_their_newest_values():
     assert observed.points.tolist() == [[0.4], [0.7], [0.9]]
 
 
-def test_the_cube_and_the_space_are_each_others_inverse():
+def test_scale_and_unit_are_inverse_to_each_other():
     unit = np.random.default_rng(0).random((50, 4))
     scaled = MIXED.scale(unit)
     np.testing.assert_allclose(MIXED.unit(scaled)[:, 0], unit[:, 0], atol=1e-12)
