@@ -64,7 +64,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"  # test_tutorial.py runs all of it
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if commands(page) and page != TUTORIAL], ids=lambda page: page.name
 )
-def test_commands(folder: JobFolder, page: Path, require: Callable[[str], str]) -> None:
+def test_commands_on_the_page_work(folder: JobFolder, page: Path, require: Callable[[str], str]) -> None:
     for name, text in files(page).items():
         (folder.path / name).write_text(text)
     shell(folder.path, "mpicc -Wall -Wextra -Werror solver.c -o solver $(mpidata config --cflags --libs)")

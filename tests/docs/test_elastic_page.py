@@ -23,7 +23,7 @@ def _trainer(folder: Path) -> psutil.Process | None:
     return None
 
 
-def test_the_job_goes_on(tmp_path: Path) -> None:
+def test_job_continues_after_a_trainer_is_killed(tmp_path: Path) -> None:
     for name, text in files(ROOT / "docs" / "elastic.md").items():
         (tmp_path / name).write_text(text.replace("range(rows.resumed[0], 3)", "range(rows.resumed[0], 30)"))
     subprocess.run([sys.executable, "make_parts.py"], cwd=tmp_path, check=True)

@@ -41,7 +41,7 @@ FIELDS = {
 @pytest.mark.parametrize(
     "mistake", [pytest.param(name, marks=[pytest.mark.full] * (name in FULL)) for name in MISTAKES]
 )
-def test_mistakes(folder: JobFolder, mistake: str) -> None:
+def test_mistakes_with_constants_fail_the_job(folder: JobFolder, mistake: str) -> None:
     program = python("solvers/mistakes/of_constants.py", mistake)
     folder.job(trainers=DRAIN, solvers={"ranks_per_group": 2, "program": program}, fields=MISTAKEN)
     assert_failed(folder.run(timeout=30), *MISTAKES[mistake])

@@ -8,7 +8,7 @@ import pytest
 from jobs import BIN, DRAIN, JobFolder
 
 
-def test_the_doctor(folder: JobFolder) -> None:
+def test_doctor_reports_a_working_installation(folder: JobFolder) -> None:
     folder.variables = {"STEPS": "1"}
     folder.job(trainers=DRAIN, solvers={"function": "functions.steps:simulate"}, launch={"hosts": ["localhost:4"]})
     command = [str(BIN / "mpidata"), "doctor", "job.yaml", "--json"]

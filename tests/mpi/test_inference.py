@@ -83,7 +83,7 @@ def test_spawned_solvers_get_answers_through_a_trainer(folder: JobFolder) -> Non
 
 
 @pytest.mark.full
-def test_one_is_spawned_in_place_of_a_lost_one(folder: JobFolder) -> None:
+def test_lost_inference_rank_is_replaced_by_a_spawned_one(folder: JobFolder) -> None:
     """It answers solvers that started with the job through a trainer."""
     write_job(folder, 0.05, ranks=1)
     process = folder.start()

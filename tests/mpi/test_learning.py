@@ -11,7 +11,7 @@ import mpidata
 STEPS = {"STEPS": "2", "SLEEP_S": "0.06"}
 
 
-def test_simulations_go_where_the_loss_is_large(folder: JobFolder) -> None:
+def test_sampler_moves_simulations_to_large_losses(folder: JobFolder) -> None:
     folder.variables = STEPS
     folder.job(
         trainers={"program": python("trainers/learning/loss_is_alpha.py")},

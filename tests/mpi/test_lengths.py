@@ -25,7 +25,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes(folder: JobFolder, mistake: str) -> None:
+def test_mistakes_with_lengths_fail_the_job(folder: JobFolder, mistake: str) -> None:
     folder.job(
         trainers=DRAIN,
         solvers={"ranks_per_group": 2, "program": python("solvers/mistakes/of_lengths.py", mistake)},

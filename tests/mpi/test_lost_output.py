@@ -10,7 +10,7 @@ from jobs import JobFolder, python
     "where",
     ["2>&1 | head -1", ">/dev/full", *(pytest.param(w, marks=pytest.mark.full) for w in (">&-", ">/dev/full 2>&1"))],
 )
-def test_the_job_goes_on(folder: JobFolder, where: str) -> None:
+def test_job_continues_if_its_output_cannot_be_written(folder: JobFolder, where: str) -> None:
     folder.variables = {"STEPS": "8"}
     folder.job(
         trainers={"program": python("trainers/print_batches.py")}, solvers={"function": "functions.steps:simulate"}

@@ -99,7 +99,7 @@ FULL = ("negative", "mixed-parts", "last", "hole", "same", "local-below")
         *(pytest.param(mistake, 1, marks=pytest.mark.full) for mistake in ("missing", "last")),
     ],
 )
-def test_mistakes(folder: JobFolder, mistake: str, ranks: int) -> None:
+def test_mistakes_with_maps_fail_the_job(folder: JobFolder, mistake: str, ranks: int) -> None:
     folder.job(
         trainers=DRAIN,
         solvers={"ranks_per_group": ranks, "program": python("solvers/mistakes/of_maps.py", mistake)},

@@ -115,7 +115,7 @@ def test_mpi_without_spawn_support_is_reported(debian_mpich: Mpi, tmp_path: Path
 
 
 @pytest.mark.full
-def test_the_doctor(mpi: Mpi, tmp_path: Path) -> None:
+def test_doctor_passes_with_other_mpis(mpi: Mpi, tmp_path: Path) -> None:
     done = mpi.run("mpidata", "doctor", "--json", cwd=tmp_path)
     report = json.loads(done.stdout)
     states = {check["check"]: check["state"] for check in report["checks"]}
@@ -132,7 +132,7 @@ CARRIED = "carried_campaign"  # long, and marked as such
 PARTS = [CARRIED, "exactness", "backpressure", "early_stop", "misuse", "heat2d_job", "checkpoint", "give_up"]
 PARTS += ["restarts", "cancel", "published", "inference", "inference_leaving", "learner_rank"]
 PARTS += ["cpp", "replicas/replicas"]
-NEEDS_ULFM = "an_exception_ends_its_rank"
+NEEDS_ULFM = "test_exception_that_leaves_the_job_ends_its_rank"
 
 
 @pytest.mark.full

@@ -17,7 +17,7 @@ EXPORT = "export OMPI_MCA_btl_tcp_if_include=lo"  # as in Cluster.variables
 FIFO = {"policy": "fifo", "capacity": 500}
 
 
-def test_a_homogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_homogeneous_job_completes(folder: BatchFolder, built_heat2d: Path) -> None:
     """The job runs without the environment from which it is submitted, as clusters recommend."""
     folder.heat2d(built_heat2d, count=4, slurm={"options": {"export": "NONE"}, "setup": [EXPORT]})
     job = folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=4")
@@ -64,7 +64,7 @@ def test_job_launched_with_srun_completes(folder: BatchFolder, built_heat2d: Pat
 
 
 @pytest.mark.full
-def test_a_heterogeneous_job(folder: BatchFolder, built_heat2d: Path) -> None:
+def test_heterogeneous_job_completes(folder: BatchFolder, built_heat2d: Path) -> None:
     folder.heat2d(built_heat2d, count=8, slurm={"template": "heterogeneous"})
     result = folder.wait(folder.submit("--set", "trainers.per_node=1", "--set", "slurm.nodes=2"), timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()

@@ -43,7 +43,7 @@ def windows(stride: int = 1, run: int = 6, **buffer: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stride", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_windows(folder: JobFolder, stride: int) -> None:
+def test_windows_are_exact_when_a_spare_joins(folder: JobFolder, stride: int) -> None:
     join_and_check(folder, {"1": "9 SIGKILL"}, record={}, **windows(stride), **VALIDATION)
 
 
@@ -139,7 +139,7 @@ def test_joined_spares_use_the_scales_of_other_trainers_from_their_first_batch(f
     assert all(of == scales[0] for scales in known.values() for of in scales), known
 
 
-def test_validation(folder: JobFolder) -> None:
+def test_validation_is_exact_when_a_spare_joins(folder: JobFolder) -> None:
     join_and_check(folder, {"1": "9 SIGKILL"}, **VALIDATION)
 
 

@@ -85,7 +85,7 @@ def test_the_record_has_each_sample_once(folder: JobFolder, every: int) -> None:
 
 @pytest.mark.parametrize("stride", [1, pytest.param(2, marks=pytest.mark.full)])
 @pytest.mark.parametrize("kill", ["9 SIGKILL", *(pytest.param(f"agreed:{n}", marks=pytest.mark.full) for n in (1, 30))])
-def test_windows(folder: JobFolder, kill: str, stride: int) -> None:
+def test_windows_are_exact_after_a_death(folder: JobFolder, kill: str, stride: int) -> None:
     samples = {"window": 3, "stride": stride, "run": 6}
     job = write_job(folder, {"1": kill}, samples=samples, buffer={"capacity": 60}, record={}, **VALIDATION)
     result = folder.run(timeout=60)

@@ -40,7 +40,7 @@ def check_samples(found: list[dict[str, Any]]) -> None:
     "given", ["loader", *(pytest.param(each, marks=pytest.mark.full) for each in ("files", "stream"))]
 )
 @pytest.mark.parametrize("trainers", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_ignite(folder: JobFolder, given: str, trainers: int) -> None:
+def test_ignite_uses_each_sample_once(folder: JobFolder, given: str, trainers: int) -> None:
     found = run(folder, "loaders_ignite", given, trainers)
     (check_samples if given == "stream" else check_rows)(found)
     assert {each["world"] for each in found} == {trainers}

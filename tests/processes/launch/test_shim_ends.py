@@ -122,7 +122,7 @@ def test_pmix_launcher_is_reported_for_an_mpi_without_pmix(
     assert (f"the MPI of libmpidata, {mpi}, may not" in done.stderr and "srun --mpi=pmi2" in done.stderr) is told
 
 
-def test_a_program_that_cannot_start(shim: Path, tmp_path: Path) -> None:
+def test_program_that_cannot_start_is_recorded(shim: Path, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, {"solver": ['./so"lver']})
     done = run_rank(shim, plan.run, 3)
     assert done.returncode == -signal.SIGKILL

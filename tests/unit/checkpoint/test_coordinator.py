@@ -219,7 +219,7 @@ def test_file_of_the_wrong_size_fails_the_checkpoint(tmp_path: Path) -> None:
     assert list(job.folder.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_created_fails_the_checkpoint(tmp_path: Path) -> None:
     job = Job(tmp_path / "removed")
     job.coordinator.want(1.0)
     job.tick(1.0)

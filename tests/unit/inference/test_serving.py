@@ -181,7 +181,7 @@ def test_answer_carries_the_version_of_the_weights(questions: int) -> None:
         ({"y": torch.zeros(2, dtype=torch.float64)}, "its dtype is torch.float64, but solvers request torch.float32"),
     ],
 )
-def test_what_does_not_fit_is_refused(returned: object, said: str) -> None:
+def test_invalid_return_values_of_the_function_are_refused(returned: object, said: str) -> None:
     with pytest.raises(FunctionError, match=said):
         serve(Asked(question(1, 1, 2)), lambda inputs: returned)
 

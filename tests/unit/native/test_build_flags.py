@@ -33,7 +33,7 @@ def record(prefix: Path, fortran_compiler: str) -> None:
     (prefix / "share" / "mpidata" / "build.json").write_text(text)
 
 
-def test_c(prefix: Path) -> None:
+def test_c_flags_name_the_installed_paths_and_library(prefix: Path) -> None:
     line = build_flags.flags_line(["cflags", "libs"])
     assert line == f"-I{prefix}/include -L{prefix}/lib -Wl,-rpath,{prefix}/lib -lmpidata"
 

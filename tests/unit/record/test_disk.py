@@ -20,7 +20,7 @@ from mpidata.record.writer import Recorder
 BOTH = pytest.mark.parametrize("plan", [make_plan, make_plan_with_lengths], indirect=True)
 
 
-def test_a_folder_that_cannot_be_made(plan, tmp_path):
+def test_record_folder_that_cannot_be_created_is_refused(plan, tmp_path):
     (tmp_path / "samples").write_text("a file")
     with pytest.raises(MpidataError, match="cannot be written to .*samples: .*record.path"):
         Recorder(plan, RecordLibrary(plan), 0)

@@ -205,7 +205,7 @@ def test_sample_too_large_for_hdf5_is_refused(tmp_path):
         RecordFile(tmp_path / "x.h5", header)
 
 
-def test_no_parameters(tmp_path):
+def test_samples_without_parameters_are_recorded(tmp_path):
     header = Header("run", 0, 1, (), (FIELDS[1],))
     file = RecordFile(tmp_path / "x.h5", header)
     ones = np.ones(1, np.int64)

@@ -51,7 +51,7 @@ def test_spare_loader_serves_only_after_it_replaces_a_lost_one(make_job: Make) -
 
 
 @pytest.mark.parametrize("start", ["split", "spawn"])
-def test_one_is_spawned_in_place_of_a_lost_one(make_job: Make, start: str) -> None:
+def test_lost_loader_is_replaced_by_a_spawned_one(make_job: Make, start: str) -> None:
     job = make_job(**NONE, loaders=1, loader_start=start, fault_tolerance="ulfm", can_spawn=True)
     first = 0 if start == "spawn" else 1
     job.before["serves"] = lambda loader: job.goodbye(0, after=1.0) if loader else job.lose_loader(0, after=0.5)

@@ -149,7 +149,7 @@ def test_graph_convolution_accepts_a_batch() -> None:
     ],
 )
 @alone
-def test_what_does_not_fit_is_refused(changes: dict[str, Any], sentence: str) -> None:
+def test_invalid_graph_arguments_are_refused(changes: dict[str, Any], sentence: str) -> None:
     begin(samples())
     with pytest.raises(StreamError) as caught:
         mpidata.graphs(MPIStreamDataset(4), **(ARGUMENTS | changes))

@@ -28,7 +28,7 @@ from mpidata.trainer.validation.equal_shares import EvenValidation
 from mpidata.trainer.validation.share import ValidationDataset
 
 
-def test_validation(library):
+def test_validation_samples_are_read_by_index(library):
     library.n_validation, library.again = 4, 2
     stream = MPIStreamDataset(2)
     dataset = stream.validation()
@@ -100,7 +100,7 @@ def test_validation_raises_if_the_job_stops_first(library):
         stream.validation()
 
 
-def test_no_parameters(monkeypatch):
+def test_validation_samples_without_parameters_have_an_empty_tensor(monkeypatch):
     library = FakeLibrary(make_plan(parameters=()), validation=1)
     monkeypatch.setattr(job, "_trainer", None)
     make_trainer(library)

@@ -210,7 +210,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("sentence", "arguments"), REFUSED.items())
-def test_what_cannot_work_is_refused(job_of, sentence, arguments):
+def test_unsupported_arguments_are_refused(job_of, sentence, arguments):
     job_of()
     with pytest.raises(StreamError, match=sentence):
         DataLoader(*arguments[0], **arguments[1])
