@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from mpidata.arrays import plain_floats
 from mpidata.config import Job
+from mpidata.config.parameter_table import TableError, read_table
 from mpidata.config.parameters import AdaptiveKeys, BreedKeys, Points, PowerKeys
-from mpidata.config.table import TableError, read_table
 from mpidata.errors import JobFileError, as_line
 from mpidata.sampling.samplers.adaptive import Adaptive
 from mpidata.sampling.samplers.breed import Breed

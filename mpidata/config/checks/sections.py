@@ -85,7 +85,7 @@ def check(sections: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[list[Pr
             problems.append((("log", i), f"'log' has 'tensorboard', {fix}"))
     table = sections.get("parameters")
     if table is not None and table.sampler == "file" and table.path is not None:
-        from mpidata.config.table import fit  # only tables need numpy and h5py
+        from mpidata.config.parameter_table import fit  # only tables need numpy and h5py
 
         found, filled = fit(table, sections["validation"].count if "validation" in sections else 0, folder)
         problems += found

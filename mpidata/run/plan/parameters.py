@@ -60,7 +60,7 @@ def _ranges_of(job: Job) -> str:
     """Return the range of each parameter as JSON: [low, high], or null if the job file does not give it."""
     space, columns = job.parameters.space, {}
     if job.parameters.sampler == "file" and None in space.values():
-        from mpidata.config.table import read_table  # loads numpy, which only tables need
+        from mpidata.config.parameter_table import read_table  # loads numpy, which only tables need
 
         columns = read_table(job.folder / str(job.parameters.path)).columns
     return json.dumps([_range_of(axis, columns.get(name)) for name, axis in space.items()])

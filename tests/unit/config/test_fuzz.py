@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpidata.config import Job, load_job
-from mpidata.config.table import TableError, read_table
+from mpidata.config.parameter_table import TableError, read_table
 from mpidata.errors import JobFileError
 
 JOB: dict[str, Any] = {
