@@ -1,7 +1,7 @@
 """Run a module of mpidata as a program: `python run_module.py FOLDER MODULE ARGUMENT...`.
 
 Like `python -m MODULE`, but does not import from the working directory, which others may be able to write. Instead,
-FOLDER, an absolute path, is searched first; "" for none. Python's options do not suffice: -P requires 3.11, and -I
+FOLDER, an absolute path, is searched first; "-" for none. Python's options do not suffice: -P requires 3.11, and -I
 ignores PYTHONPATH, which sites use.
 """
 
@@ -23,7 +23,7 @@ def module_command(module: str, *arguments: str, folder: str | os.PathLike[str] 
     folder : path
         The folder that is searched first for the user's modules.
     """
-    absolute = os.path.abspath(folder) if folder else ""
+    absolute = os.path.abspath(folder) if folder else "-"  # MPICH 5 cannot spawn programs with empty arguments
     return (sys.executable, os.path.abspath(__file__), absolute, module, *arguments)
 
 
@@ -42,7 +42,7 @@ def _main() -> None:
 
     folder, module = sys.argv[1:3]
     del sys.argv[1:3]
-    if folder:
+    if folder != "-":
         sys.path.insert(0, folder)
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
