@@ -185,6 +185,7 @@ def test_questions_with_device_memory_fail_the_job(folder: JobFolder, build: Bui
 STILL = "mpidata: an exception has left the scope of mpidata::job, so this rank ends, and its simulation is run again."
 
 
+@pytest.mark.ulfm
 @pytest.mark.parametrize("how", ["outside", "twice", pytest.param("nowhere", marks=pytest.mark.full)])
 def test_exception_that_leaves_the_job_ends_its_rank(folder: JobFolder, build: Build, how: str) -> None:
     solvers = {"groups": 2, "ranks_per_group": 2, "program": [str(build("throws")), how]}

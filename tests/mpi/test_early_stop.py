@@ -93,6 +93,7 @@ def test_a_script_that_fails_after_the_stream_fails_the_job(folder: JobFolder) -
     assert "exit status 1" in result.summary["error"] and "no space for the model" in result.output
 
 
+@pytest.mark.ulfm
 def test_script_continues_after_close_while_a_solver_in_a_long_step_is_ended(folder: JobFolder) -> None:
     folder.job(
         trainers={"ranks": 2, "program": python("trainers/stopping/closes.py")},

@@ -59,7 +59,11 @@ def test_early_mpi_finalize_outside_a_job_is_reported(compiled: Callable[[str], 
 
 @pytest.mark.parametrize(
     ("ranks", "mistake"),
-    [(1, "time"), *(pytest.param(ranks, "time", marks=pytest.mark.full) for ranks in (2, 4)), (2, "time-of-one")],
+    [
+        (1, "time"),
+        *(pytest.param(ranks, "time", marks=pytest.mark.full) for ranks in (2, 4)),
+        pytest.param(2, "time-of-one", marks=pytest.mark.ulfm),
+    ],
 )
 def test_step_time_that_is_not_finite_fails_the_try(
     folder: JobFolder, compiled: Callable[[str], Path], ranks: int, mistake: str
