@@ -277,6 +277,8 @@ def check_failed(one: Draw, killed: str, result: Result) -> None:
 def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
     """Request a forbidden change, which changes nothing; then resume the run to its end."""
     wait_for_no_rank(folder, 60)  # ranks of a killed `mpidata run`: its folders are not abandoned before they end
+    if not before.summary and before.run is not None and _is_complete(before.run):  # the job has completed without it
+        return before
     (folder.path / "draw.json").write_text(json.dumps({**dataclasses.asdict(one), "after_s": 0.0}))
     command = [str(BIN / "mpidata"), "run", "job.yaml"]
     if before.run is not None and (before.run / "job.yaml").exists():
@@ -290,6 +292,12 @@ def resume(folder: JobFolder, one: Draw, before: Result) -> Result:
     result = folder.run(command=command, timeout=150)
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     return result
+
+
+def _is_complete(run: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return bool(json.loads((run / "summary.json").read_text())["status"] == "complete")
+    return False
 
 
 def content(run: Path) -> dict[str, bytes]:
