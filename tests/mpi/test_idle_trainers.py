@@ -25,7 +25,7 @@ def draw(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     keys["buffer"]["tail"] = "repeat" if chance.random() < 0.3 else "drop"
     spec["fields"]["plain"] = keys["fields"]["plain"] = {"dtype": "float32", "shape": [2]}
     if isinstance(capacity := keys["buffer"]["capacity"], str):
-        keys["buffer"]["capacity"] = f"{float(capacity.removesuffix(' KB')) + 0.1} KB"  # one more field
+        keys["buffer"]["capacity"] = f"{float(capacity.removesuffix(' KB')) + 0.1:.3f} KB"  # one more field
     else:
         keys["buffer"]["capacity"] = chance.choice([8, 40])
     return keys, spec
