@@ -38,16 +38,19 @@ def run(folder: JobFolder, keys: dict[str, Any], spec: dict[str, Any]) -> Result
 
 
 def check(folder: JobFolder, result: Result, keys: dict[str, Any], spec: dict[str, Any]) -> None:
-    """All samples are drawn, except those of an incomplete last batch and the last ones of the others."""
+    """All samples are drawn, except those that `tail: drop` omits."""
     assert result.status == 0 and result.summary["status"] == "complete", result.logs()
     notes = folder.read_notes("seen", keys["trainers"]["ranks"])
     draws = [note for rank, note in enumerate(notes) if rank not in spec["idle"]]
     drawn = Counter(tuple(step) for note in draws for step in note["drawn"])
     every = set(product(range(keys["parameters"]["count"]), range(spec["steps"])))
-    repeats = keys["buffer"]["tail"] == "repeat"
+    repeats, reservoir = keys["buffer"]["tail"] == "repeat", keys["buffer"]["policy"] == "reservoir"
     assert set(drawn) <= every and len({len(note["drawn"]) for note in draws}) == 1
-    assert len(every - set(drawn)) < (1 if repeats else random_fields.BATCH * len(draws) + len(spec["idle"])), drawn
-    if keys["buffer"]["policy"] != "reservoir" and not repeats:
+    dropped = random_fields.BATCH * len(draws) + len(spec["idle"])  # incomplete batches, and what came after the last
+    if reservoir and len(draws) > 1:  # the trainer with the fewest samples at the end of the stream ends all
+        dropped = len(every) // 8
+    assert len(every - set(drawn)) < (1 if repeats else dropped), drawn
+    if not reservoir and not repeats:
         assert max(drawn.values()) == 1
     samples = result.summary["samples"]
     assert samples["received"] == len(every) and sum(samples["by_draws"][1:]) == len(set(drawn))
