@@ -17,6 +17,8 @@ SIMULATIONS = 6
 def write(folder: JobFolder, **keys: Any) -> None:
     options = {"seed": 1, "steps": 40, "step_s": 0.02, "refreshes": 20, "elements": 5, "rows": False, "batch": 2}
     options |= {"simulations": SIMULATIONS, "validation": 0, "cancels": 0.3, "most": 2, "publishes": 0.1, "pause_s": 0}
+    options |= {"ranks": 2, "trainers": 1, "first": 0, "deaths": 0, "spacing": 1}
+    (folder.path / "kills").touch()
     (folder.path / "options.json").write_text(json.dumps(options))
     folder.variables["LOOP_OPTIONS"] = str(folder.path / "options.json")
     solvers = {"ranks_per_group": 2, "groups": 2, "program": python("loop/program.py")}
@@ -51,7 +53,7 @@ def test_cancelled_simulations_stay_cancelled_after_a_kill_and_resume(
         told = [event for event in events_of(folder.path) if event["event"] == "simulation_cancelled"]
         return bool(taken(folder) if moment == "asked" else told)
 
-    wait_until(come, 40, every_s=0.001)
+    wait_until(come, 40, every_s=0.001, alive=process)
     kill_all(folder, process)
     first: Result = folder.finish(process, 60, began)
     wait_for_no_rank(folder, 20)

@@ -51,7 +51,7 @@ def test_learner_gets_the_newest_published_arrays(folder: JobFolder) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("sampler", ["Stateful", "Counting"])
 def test_learner_that_dies_is_replaced_and_its_sampler_continues(folder: JobFolder, sampler: str) -> None:
-    with_learner(folder, f"dying:{sampler}", DIES_AT="1 4 13" if sampler == "Stateful" else "4 13 34")
+    with_learner(folder, f"dying:{sampler}", DIES_AT="1 4 13" if sampler == "Stateful" else "4 13 22")
     result = folder.run()
     check_whole(result)
     rows = read_rows(result.run / "parameters.csv")

@@ -69,8 +69,9 @@ def test_resume_restores_the_registered_state(folder: JobFolder, how: str, train
     found = folder.read_notes("used", trainers)
     for each in found:
         assert len(each["used"]) == 240 // trainers - (int(resumed) - int(at) * 4)
-        steps = int(at) + -(-(240 // trainers - int(resumed)) // 4)
-        assert each["steps"] == steps if how == "registered" else each["steps"] > steps, "its own count goes on"
+        first = each["steps"] - -(-(240 // trainers - int(resumed)) // 4)
+        later = how == "both" and first > int(at) and first % 5 == 0  # transformers saved after the job's checkpoint
+        assert first == int(at) or later, "its own count goes on"
     assert max(Counter((i, s) for each in found for i, s in each["used"]).values()) == 1
 
 
