@@ -45,3 +45,10 @@ def test_every_direct_dependency_is_pinned() -> None:
     pinned = set(re.findall(r"^([A-Za-z0-9_-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
     assert "numpy" in named
     assert {name.lower() for name in named} <= {name.lower() for name in pinned}
+
+
+def test_no_file_has_a_marker_of_a_merge_conflict() -> None:
+    # Split, so that this file has none either.
+    marker = "^(" + "<" * 7 + "|" + ">" * 7 + ") "
+    found = subprocess.run(["git", "grep", "-nIE", marker], cwd=ROOT, capture_output=True, text=True)
+    assert (found.returncode, found.stdout) == (1, ""), found.stdout + found.stderr
