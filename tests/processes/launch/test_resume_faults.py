@@ -22,6 +22,11 @@ def job(tmp_path: Path, shim: Path, require: Callable[[str], str], monkeypatch: 
     run.end()
 
 
+def hits_a_read(log: str) -> bool:
+    """Whether the fault was injected into a call that opens a file to read it: Python's own calls vary."""
+    return any("O_RDONLY" in line for line in log.splitlines() if "(INJECTED)" in line)
+
+
 def changes(log: str) -> Iterator[tuple[str, int]]:
     """Yield the calls that change something, until the launcher's log is opened: name, and count within the name."""
     count: dict[str, int] = {}
@@ -51,6 +56,8 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
         shutil.rmtree(runs)
         shutil.copytree(kept, runs)
         interrupted = job.again("--resume", str(job.run), under=[*strace, "-e", f"inject={name}:{fault}:when={nth}"])
+        if hits_a_read(log.read_text()):
+            continue
         where = f"{name} {nth}: {log.read_text().splitlines()[-3:]} {interrupted}"
         assert "Traceback" not in interrupted.stdout + interrupted.stderr, where
         if fault == "signal=KILL":

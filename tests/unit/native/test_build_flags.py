@@ -1,13 +1,14 @@
 """The flags that `mpidata config` prints, for a made-up installation."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mpidata.errors import LibraryError
 from mpidata.native import build_flags
-from mpidata.native.installation import folders_of
+from mpidata.native.installation import folders_of, read_facts
 
 
 @pytest.fixture
@@ -75,3 +76,12 @@ def test_missing_library_and_rank_program_are_reported(prefix: Path) -> None:
     (prefix / "lib" / "libmpidata.so").unlink()
     with pytest.raises(LibraryError, match="libmpidata.so is missing"):
         build_flags.flags("libs")
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.write_text("{"), lambda path: path.symlink_to(path.name)])
+def test_unreadable_facts_are_reported(prefix: Path, damage: Callable[[Path], object]) -> None:
+    facts = prefix / "share" / "mpidata" / "build.json"
+    facts.unlink()
+    damage(facts)
+    with pytest.raises(LibraryError, match=rf"Cannot read {facts}: .*\. Make it readable, or reinstall mpidata\.$"):
+        read_facts(facts)
