@@ -82,7 +82,7 @@ def build_facts() -> dict[str, Any]:
     Raises
     ------
     LibraryError
-        If it has not been built.
+        If it has not been built, or its facts cannot be read.
     """
     return read_facts(_built(folders().share / "build.json"))
 

@@ -32,7 +32,7 @@ def mpi_of_build(library: Path) -> MpiName:
         of_package = folders()
         share = of_package.share if of_package.lib == library.parent else library.parents[1] / "share" / "mpidata"
         return mpi_of_library(read_facts(share / "build.json")["mpi"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (LibraryError, KeyError, TypeError):
         return MpiName("another MPI")
 
 

@@ -107,6 +107,8 @@ def test_script_continues_after_close_while_a_solver_in_a_long_step_is_ended(fol
         assert result.log("trainer", trainer).splitlines()[: len(said)] == said
     # After a death MPI_Finalize need not return: docs/failures.md.
     assert "\nfinalized" in result.log("trainer", 1) or "MPI_Finalize did not return" in result.log("trainer", 1)
-    happened = [(event["event"], event.get("group", event.get("groups"))) for event in result.events()]
-    assert ("group_left", 0) in happened  # the group learned of it at its next call
-    assert ("overdue", [1]) in happened and "group_lost" not in dict(happened)
+    events = result.events()
+    happened = [(event["event"], event.get("group", event.get("groups"))) for event in events]
+    at = {event["simulation"]: event["group"] for event in events if event["event"] == "dispatch"}
+    assert ("group_left", at[0]) in happened  # the group learned of it at its next call
+    assert ("overdue", [at[1]]) in happened and "group_lost" not in dict(happened)
