@@ -59,6 +59,8 @@ def read_facts(path: Path) -> dict[str, Any]:
     """Read a `build.json`, as CMake wrote it; raises LibraryError if it cannot be read."""
     try:
         facts: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if not isinstance(facts, dict):
+            raise ValueError("it holds no JSON object")
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise LibraryError(f"Cannot read {path}: {why}. Make it readable, or reinstall mpidata.") from None

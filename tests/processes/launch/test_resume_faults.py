@@ -50,6 +50,7 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
     assert job.again("--resume", str(job.run), under=strace).returncode == 0
     points = list(changes(log.read_text()))
     assert {"openat", "mkdir", "rename", "unlink", "write"} <= {name for name, _ in points} and len(points) > 15
+    hit = set()
     for name, nth in points:
         if (fault, name) == ("error=ENOSPC", "unlink"):  # unlink never finds the disk full
             continue
@@ -58,6 +59,7 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
         interrupted = job.again("--resume", str(job.run), under=[*strace, "-e", f"inject={name}:{fault}:when={nth}"])
         if hits_a_read(log.read_text()):
             continue
+        hit.add(name)
         where = f"{name} {nth}: {log.read_text().splitlines()[-3:]} {interrupted}"
         assert "Traceback" not in interrupted.stdout + interrupted.stderr, where
         if fault == "signal=KILL":
@@ -67,3 +69,4 @@ def test_a_resume_that_is_interrupted_can_be_resumed(job: Run, require: Callable
             assert again.returncode == 0 and job.summary()["status"] == "complete", f"{where}\n{again}"
         # Python itself checks whether it can write into TMPDIR.
         assert not processes_of(job.run) and not list(job.temporary.glob("mpidata-*")), where
+    assert {"openat", "mkdir", "rename", "write"} <= hit, "otherwise nothing was tried"

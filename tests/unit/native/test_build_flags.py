@@ -78,7 +78,14 @@ def test_missing_library_and_rank_program_are_reported(prefix: Path) -> None:
         build_flags.flags("libs")
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.write_text("{"), lambda path: path.symlink_to(path.name)])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text("{"),
+        lambda path: path.write_text("[]"),
+        lambda path: path.symlink_to(path.name),
+    ],
+)
 def test_unreadable_facts_are_reported(prefix: Path, damage: Callable[[Path], object]) -> None:
     facts = prefix / "share" / "mpidata" / "build.json"
     facts.unlink()
