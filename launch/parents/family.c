@@ -25,17 +25,30 @@ static int is_below(pid_t pid)
 /* The marks of kill_marked, which only one thread calls. */
 static const char *marks[2];
 
-/* Whether a process has both in its environment, as far as this one may read it. */
-static int is_marked(pid_t pid)
+/* Bits of the marks that a process has in its environment; -1: none of it can be read. */
+static int marks_of(pid_t pid)
 {
     char *variable = NULL;
     size_t room = 0;
-    int found = 0;
-    FILE *file = pid == getpid() ? NULL : open_file_of(pid, "environ");
-    while (file && getdelim(&variable, &room, 0, file) > 0)
+    int found = -1;
+    FILE *file = open_file_of(pid, "environ");
+    while (file && getdelim(&variable, &room, 0, file) > 0) {
+        if (found < 0) found = 0;
         for (int i = 0; i < 2; i++) found |= strcmp(variable, marks[i]) ? 0 : 1 << i;
+    }
     free(variable);
     if (file) fclose(file);
+    return found;
+}
+
+static int is_marked(pid_t pid)
+{
+    enum { LOOKS = 2000 }; /* half a second in all: an exec from a folder that hangs must not stop this process */
+    int found = pid == getpid() ? 0 : marks_of(pid);
+    for (int looks = 0; found < 0 && has_variables(pid) && looks < LOOKS; looks++) {
+        usleep(200);
+        found = marks_of(pid);
+    }
     return found == 3;
 }
 

@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +26,28 @@ char state_of(pid_t pid, pid_t *parent)
     if (!end || sscanf(end + 1, " %c %d", &state, &number) != 2) return 0;
     *parent = number;
     return state;
+}
+
+/* A field of /proc/PID/stat after the name, by its number in proc(5); 0 if there is none. */
+static unsigned long field_of(const char *stat, int number)
+{
+    const char *at = strrchr(stat, ')'); /* of field 2 */
+    for (int field = 2; at && field < number; field++) at = strchr(at + 1, ' ');
+    return at ? strtoul(at, NULL, 10) : 0;
+}
+
+int has_variables(pid_t pid)
+{
+    enum { START_CODE = 26, ENV_START = 50, ENV_END };
+    char path[64], text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    if (readlink(path, text, sizeof text) < 0) return 0; /* it has ended, or is of the kernel or of another user */
+    FILE *file = open_file_of(pid, "stat");
+    if (!file) return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    if (!field_of(text, START_CODE)) return 1; /* an exec sets it last */
+    return field_of(text, ENV_START) != field_of(text, ENV_END);
 }
 
 char *own_folder(void)

@@ -24,7 +24,7 @@ from mpidata.launch.starting.fault_tolerance import check_elastic, is_on, withou
 from mpidata.launch.starting.folder.prepare import load_replay, prepare_run
 from mpidata.launch.starting.folder.resume import look_at, make_ready
 from mpidata.launch.starting.mpirun import find_mpirun
-from mpidata.launch.watching.cleanup import processes_of
+from mpidata.launch.watching.processes import processes_of, variables_of
 from mpidata.run.own_files import read_own, write_text
 from mpidata.run.runs import find_run as find_run_folder
 from mpidata.run.side_channel import ASIDE
@@ -259,7 +259,7 @@ def _stat(pid: int) -> list[str]:
 
 def _has_rank(pid: int) -> bool:
     try:
-        pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        pairs = variables_of(pid)
     except OSError:  # it belongs to another user, so it was not started by us
         return False
     return any(pair.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK=", b"PMI_RANK=")) for pair in pairs)

@@ -16,8 +16,8 @@ from mpidata.launch.batch.system import batch_variables, read_allocation
 from mpidata.launch.starting.command import mpirun_command, mpirun_environment, silence_environment
 from mpidata.launch.starting.everywhere import on_one
 from mpidata.launch.starting.fault_tolerance import choose, of_mpirun
+from mpidata.launch.starting.folder.temporary import JobFolders
 from mpidata.launch.starting.mpirun import find_mpirun
-from mpidata.launch.watching.cleanup import JobFolders
 from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.native.linked_mpi import linked_mpi
 from mpidata.run.folder import RunFolder

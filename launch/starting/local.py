@@ -21,6 +21,7 @@ from mpidata.launch.starting.command import command_line, shim_path
 from mpidata.launch.starting.fault_tolerance import check_elastic, without_ulfm
 from mpidata.launch.starting.folder.prepare import check_record, load_replay, next_run, prepare_run
 from mpidata.launch.starting.folder.resume import Resume, is_complete, look_at, make_ready
+from mpidata.launch.starting.folder.temporary import make_folders, remove_abandoned
 from mpidata.launch.starting.hosts import on_hosts_left
 from mpidata.launch.starting.launcher import Launcher, find_launcher
 from mpidata.launch.starting.memory import memory_needs
@@ -28,9 +29,9 @@ from mpidata.launch.starting.named_run import NamedRun, changed_since, find_name
 from mpidata.launch.starting.rendezvous import rendezvous
 from mpidata.launch.starting.restarts import Restarts
 from mpidata.launch.watching.attempt import Attempt
-from mpidata.launch.watching.cleanup import make_folders, processes_of, remove_abandoned
 from mpidata.launch.watching.first_exception import FirstException
 from mpidata.launch.watching.outcome import Outcome, settle
+from mpidata.launch.watching.processes import processes_of
 from mpidata.launch.watching.progress import Aside, Progress
 from mpidata.launch.watching.result import show_outcome
 from mpidata.launch.watching.signals import Signals

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mpidata.launch.watching.cleanup import parent_of, processes_of, ranks_of, states_of_children
+from mpidata.launch.watching.processes import parent_of, processes_of, ranks_of, states_of_children
 
 __all__ = ["LocalRanks"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from mpidata.errors import LaunchError
 from mpidata.launch.watching.attempt import Attempt
-from mpidata.launch.watching.cleanup import end_processes, processes_of
+from mpidata.launch.watching.processes import end_processes, processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.watch import Watch
 from mpidata.native.build_flags import carrier_program

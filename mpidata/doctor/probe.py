@@ -18,7 +18,8 @@ from mpidata.launch.batch.allocation import Allocation
 from mpidata.launch.batch.system import batch_variables
 from mpidata.launch.starting.command import mpirun_environment, mpirun_options
 from mpidata.launch.starting.everywhere import on_each
-from mpidata.launch.watching.cleanup import end_processes, make_folders
+from mpidata.launch.starting.folder.temporary import make_folders
+from mpidata.launch.watching.processes import end_processes
 from mpidata.mpi.mpi_name import OPEN_MPI, MpiName
 from mpidata.run_module import module_command
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import psutil
-from jobs import JobFolder, environment, ranks_of
+from jobs import JobFolder, environment, ranks_of, variables_of
 from pages import ROOT, files
 from waiting import wait_until
 
@@ -18,7 +18,7 @@ def _trainer(folder: Path) -> psutil.Process | None:
         return None
     assert '"end"' not in text, text
     for process in ranks_of(folder):
-        if process.environ().get("OMPI_COMM_WORLD_RANK") == "2" and "train_elastic.py" in process.cmdline():
+        if variables_of(process).get("OMPI_COMM_WORLD_RANK") == "2" and "train_elastic.py" in process.cmdline():
             return process
     return None
 

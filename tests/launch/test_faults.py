@@ -11,7 +11,7 @@ import pytest
 from launch_job import JOINED, Run, pulse, write_job
 from waiting import wait_until, watched_by
 
-from mpidata.launch.watching.cleanup import processes_of, ranks_of
+from mpidata.launch.watching.processes import processes_of, ranks_of
 from mpidata.run.exits import ANOTHER_START
 
 

@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from mpidata.errors import LaunchError
 from mpidata.launch.watching.attempt import Attempt
-from mpidata.launch.watching.cleanup import processes_of
+from mpidata.launch.watching.processes import processes_of
 from mpidata.launch.watching.signals import Signals
 from mpidata.launch.watching.supervise import supervise
 from mpidata.run.folder import RunFolder

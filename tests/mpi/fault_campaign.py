@@ -20,7 +20,7 @@ from pathlib import Path
 import kill_campaign
 import numpy as np
 import psutil
-from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of
+from jobs import BIN, PROGRAMS, JobFolder, Result, config, environment, python, ranks_of, variables_of
 from killing import events_of, wait_for_no_rank
 from programs.drawn import used
 
@@ -164,7 +164,7 @@ def victims(folder: Path, one: Draw) -> list[Victim]:
         with contextlib.suppress(psutil.Error):
             if process.name() != "mpidata-rank" or process.parent().name() == "mpidata-rank":
                 continue
-            number = int(process.environ().get("OMPI_COMM_WORLD_RANK", -1))
+            number = int(variables_of(process).get("OMPI_COMM_WORLD_RANK", -1))
             spawned = {"--group", "--loader"} & set(process.cmdline())
             role = "other" if spawned or number > one.trainers else "trainer" if number else "scheduler"
             children = process.children()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import torch
-from jobs import JobFolder, python, ranks_of
+from jobs import JobFolder, python, ranks_of, variables_of
 from killing import Killer
 
 NET = """
@@ -108,7 +108,7 @@ class _AskingKiller(Killer):
                 shim = process.parent().cmdline()
                 if self.word not in " ".join(process.cmdline()) or process.name() == "mpidata-rank":
                     continue
-                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"]) - int(layout["first"])
+                rank = int(variables_of(process)["OMPI_COMM_WORLD_RANK"]) - int(layout["first"])
                 number = int(shim[shim.index(self.option) + 1]) if self.option in shim else rank // int(layout["each"])
                 found.setdefault(number, []).append(process)
             except (psutil.Error, AttributeError, KeyError):

@@ -18,6 +18,8 @@ from typing import Any
 import psutil
 import yaml
 
+from mpidata.launch.watching import processes
+
 PROGRAMS = Path(__file__).parent / "programs"
 MPIFH = Path(__file__).parents[2] / "fortran_api" / "mpifh"
 BIN = Path(sys.prefix) / "bin"
@@ -113,12 +115,23 @@ def mpicc() -> str:
     return config("--mpicc")[0]
 
 
+def variables_of(process: psutil.Process) -> dict[str, str]:
+    """Environment of a process; not empty while it executes another program, unlike psutil's."""
+    try:
+        pairs = processes.variables_of(process.pid)
+    except PermissionError:
+        raise psutil.AccessDenied(process.pid) from None
+    except OSError:
+        raise psutil.NoSuchProcess(process.pid) from None
+    return dict(os.fsdecode(pair).partition("=")[::2] for pair in pairs)
+
+
 def ranks_of(folder: Path) -> list[psutil.Process]:
     """Processes that belong to a job whose run folder lies in this folder."""
     found = []
     for process in psutil.process_iter():
         try:
-            variables = process.environ()
+            variables = variables_of(process)
             run = variables.get("MPIDATA_RUN") or variables.get("MPIDATA_CARRIED_RUN", "")  # of a carried program
             if run.startswith(str(folder)):
                 found.append(process)

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 from heat2d_job import HEAT2D
-from jobs import JobFolder, newest_run, ranks_of
+from jobs import JobFolder, newest_run, ranks_of, variables_of
 from waiting import wait_until
 
 STEPS = 100
@@ -47,13 +47,13 @@ def solver_ranks(folder: Path, ranks_per_group: int, trainers: int, program: str
     found: dict[int, list] = {}
     for process in psutil.process_iter():
         try:
-            if not process.environ().get("MPIDATA_RUN", "").startswith(str(folder)) or process.name() != program:
+            if not variables_of(process).get("MPIDATA_RUN", "").startswith(str(folder)) or process.name() != program:
                 continue
             shim = process.parent().cmdline()
             if "--group" in shim:
                 group = int(shim[shim.index("--group") + 1])
             else:
-                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"])
+                rank = int(variables_of(process)["OMPI_COMM_WORLD_RANK"])
                 group = (rank - 1 - trainers) // ranks_per_group
             found.setdefault(group, []).append(process)
         except (psutil.Error, AttributeError, KeyError):
@@ -66,7 +66,7 @@ def job_processes(folder: Path, kind: str, trainers: int) -> list[psutil.Process
     found = []
     for process in ranks_of(folder):
         try:
-            name, rank = process.name(), int(process.environ().get("OMPI_COMM_WORLD_RANK", trainers + 1))
+            name, rank = process.name(), int(variables_of(process).get("OMPI_COMM_WORLD_RANK", trainers + 1))
             inner = name != "mpidata-rank" and process.parent().name() == "mpidata-rank"
             if "--group" in (process.parent() if inner else process).cmdline():  # spawned: a world of its own
                 continue

@@ -17,7 +17,7 @@ import psutil
 import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
-from jobs import JobFolder, Result, python, ranks_of
+from jobs import JobFolder, Result, python, ranks_of, variables_of
 from killing import Killer, events_of
 
 from mpidata.datasets.epochs.shares import Shares
@@ -119,7 +119,7 @@ class LoaderKiller(Killer):
                 if "mpidata.loader" not in process.cmdline() or process.name() == "mpidata-rank":
                     continue
                 shim = process.parent().cmdline()
-                rank = int(process.environ()["OMPI_COMM_WORLD_RANK"])
+                rank = int(variables_of(process)["OMPI_COMM_WORLD_RANK"])
                 spawned = "--loader" in shim
                 loader = int(shim[shim.index("--loader") + 1]) if spawned else rank - 1 - int(layout["trainers"])
                 found.setdefault(loader, []).append(process)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from jobs import ranks_of
+from jobs import ranks_of, variables_of
 from killing import events_of, job_processes, started_at
 from loop_draw import Draw
 
@@ -41,7 +41,7 @@ def _programs(folder: Path) -> list[tuple[psutil.Process, list[str], int]]:
     for process in ranks_of(folder):
         with contextlib.suppress(psutil.Error, AttributeError):
             if process.name() != "mpidata-rank" and process.parent().name() == "mpidata-rank":
-                rank = int(process.environ().get("OMPI_COMM_WORLD_RANK", -1))
+                rank = int(variables_of(process).get("OMPI_COMM_WORLD_RANK", -1))
                 found.append((process, process.parent().cmdline(), rank))
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import PROGRAMS, JobFolder, ranks_of
+from jobs import PROGRAMS, JobFolder, ranks_of, variables_of
 
 Build = Callable[..., Path]
 NOBODY = 65534
@@ -42,7 +42,7 @@ class Running:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         self.program = found[0]
-        self.address = self.program.environ()["MPIDATA_CARRIER"]
+        self.address = variables_of(self.program)["MPIDATA_CARRIER"]
 
     def _programs(self, program: Path) -> list[psutil.Process]:
         found = []

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import yaml
 from batch import BatchFolder
-from jobs import BIN, ranks_of
+from jobs import BIN, ranks_of, variables_of
 from waiting import wait_until
 
 
@@ -40,7 +40,7 @@ def strike(folder: BatchFolder, what: str, job: str) -> None:
             launchers = [child for rank in carriers for child in rank.children() if child.name() == "srun"]
             for process in psutil.process_iter() if launchers else ():
                 with contextlib.suppress(psutil.Error):
-                    ours = process.name().startswith("pattern") and str(folder.path) in str(process.environ())
+                    ours = process.name().startswith("pattern") and str(folder.path) in str(variables_of(process))
                     if ours and time.time() - process.create_time() > 1.5:  # a simulation is running
                         (launchers[0] if what == "srun" else process).kill()
                         return True

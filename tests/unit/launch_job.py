@@ -12,7 +12,7 @@ from typing import Any
 
 from waiting import wait_until
 
-from mpidata.launch.watching.cleanup import processes_of
+from mpidata.launch.watching.processes import processes_of
 from mpidata.run.folder import RunFolder
 from mpidata.run.plan import Field, Plan, Program
 from mpidata.run.rank_files import PlannedRun
@@ -77,7 +77,7 @@ write("summary.json", {
 # `mpidata` with the scheduler above in place of the real one.
 _MPIDATA = """
 import dataclasses, os, sys
-from mpidata.launch.watching.cleanup import processes_of
+from mpidata.launch.watching.processes import processes_of
 from mpidata.run import deadlines
 from mpidata.run.plan import Plan, Program
 deadlines.GRACE_S = float(os.environ.get("TEST_GRACE_S", deadlines.GRACE_S))

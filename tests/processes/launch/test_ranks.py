@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
-from mpidata.launch.watching.cleanup import processes_of, ranks_of, states_of_children
+from mpidata.launch.watching.processes import processes_of, ranks_of, states_of_children
 from mpidata.launch.watching.ranks import LocalRanks
 
 

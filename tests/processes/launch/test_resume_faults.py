@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from launch_job import Run, write_job
 
-from mpidata.launch.watching.cleanup import processes_of
+from mpidata.launch.watching.processes import processes_of
 
 CALLS = ("openat", "mkdir", "rename", "unlink", "write", "pwrite64", "ftruncate")
 

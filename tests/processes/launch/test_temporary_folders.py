@@ -1,45 +1,21 @@
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from mpidata.errors import LaunchError
-from mpidata.launch.watching import cleanup
-
-
-def _sleeper(run: Path) -> "subprocess.Popen[bytes]":
-    code = "import signal; signal.signal(15, signal.SIG_IGN); print(flush=True); signal.pause()"
-    environment = {**os.environ, "MPIDATA_RUN": str(run)}
-    process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
-
-
-def test_only_processes_of_the_run_are_ended(tmp_path: Path) -> None:
-    mine, other = _sleeper(tmp_path / "1"), _sleeper(tmp_path / "11")
-    try:
-        assert cleanup.processes_of(tmp_path / "1") == [mine.pid]
-        assert set(cleanup.end_processes(tmp_path / "1")) == {mine.pid}
-        assert mine.wait(5) == -9 and other.poll() is None
-        assert cleanup.processes_of(tmp_path / "1") == []
-    finally:
-        for process in (mine, other):
-            process.kill()
-            process.communicate()
+from mpidata.launch.starting.folder import temporary
 
 
 def test_folders_of_the_job_are_created_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "shm")
-    with cleanup.make_folders(tmp_path) as folders:
+    monkeypatch.setattr(temporary, "_SEGMENTS", tmp_path / "shm")
+    with temporary.make_folders(tmp_path) as folders:
         assert folders.segments is None  # the folder does not exist
     (tmp_path / "shm").mkdir()
     (tmp_path / "shm" / "sm_segment.other").touch()
-    with cleanup.make_folders(tmp_path) as folders:
+    with temporary.make_folders(tmp_path) as folders:
         assert folders.segments is not None and folders.segments.parent == tmp_path / "shm"
         assert (folders.session / "run").read_text() == (folders.segments / "run").read_text() == f"{tmp_path}\n"
         (folders.session / "ompi.1" / "0").mkdir(parents=True)
@@ -49,21 +25,21 @@ def test_folders_of_the_job_are_created_and_removed(tmp_path: Path, monkeypatch:
 
 def test_folders_of_a_killed_job_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path)
+    monkeypatch.setattr(temporary, "_SEGMENTS", tmp_path)
     prefix = f"mpidata-{os.getuid()}-"
     abandoned, foreign = (tmp_path / name for name in (f"{prefix}a", f"mpidata-{os.getuid()}1-a"))
     for folder in (abandoned, foreign):
         folder.mkdir()
         (folder / "file").touch()
-    with cleanup.make_folders(tmp_path) as folders:
-        cleanup.remove_abandoned()
+    with temporary.make_folders(tmp_path) as folders:
+        temporary.remove_abandoned()
         assert folders.session.is_dir() and not abandoned.exists() and foreign.is_dir()
 
 
 def test_last_job_removes_the_folders_of_a_killed_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "none")
-    killed, last = cleanup.make_folders(tmp_path / "1"), cleanup.make_folders(tmp_path / "2")
+    monkeypatch.setattr(temporary, "_SEGMENTS", tmp_path / "none")
+    killed, last = temporary.make_folders(tmp_path / "1"), temporary.make_folders(tmp_path / "2")
     for lock in killed.locks:  # as the kernel does
         os.close(lock)
     last.__exit__()
@@ -74,22 +50,22 @@ def test_folder_that_is_removed_before_its_lock_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cleanup, "_SEGMENTS", tmp_path / "none")
+    monkeypatch.setattr(temporary, "_SEGMENTS", tmp_path / "none")
     make, times = tempfile.mkdtemp, []
 
     def make_and_remove(**given: object) -> str:
         folder = make(**given)  # type: ignore[call-overload]
         times.append(folder)
         if len(times) == 1:  # another job ends just now
-            cleanup.remove_abandoned()
+            temporary.remove_abandoned()
         return str(folder)
 
     monkeypatch.setattr(tempfile, "mkdtemp", make_and_remove)
-    with cleanup.make_folders(tmp_path) as folders:
+    with temporary.make_folders(tmp_path) as folders:
         assert len(times) == 2 and folders.session.is_dir() and (folders.session / "run").exists()
 
 
 def test_missing_temporary_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(LaunchError, match="TMPDIR"):
-        cleanup.make_folders(tmp_path)
+        temporary.make_folders(tmp_path)
