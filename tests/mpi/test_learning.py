@@ -77,8 +77,7 @@ def test_resume_keeps_the_parameters_drawn_before(folder: JobFolder, sampler: st
     assert result.summary["simulations"]["complete"] == 120
     rows = read_rows(first.run / "parameters.csv")
     assert (first.run / "parameters.csv").read_text().startswith(drawn) and sorted(rows) == list(range(120))
-    distinct = len({row["alpha"] for row in rows.values()})
-    assert 117 < distinct <= 120, "a point drawn after the checkpoint is seldom drawn again"
+    assert len({row["alpha"] for row in rows.values()}) == 120
     assert 40 < drawn.count("\n") < 110
     for line in (folder.path / "seen.txt").read_text().splitlines():
         simulation, alpha = line.split()

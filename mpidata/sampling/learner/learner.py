@@ -156,7 +156,8 @@ class Learner:
 
     def _work(self) -> None:
         try:
-            self._sampling.begin(Begun(self._kept["state"], self._kept["drawn"], self._drawn))
+            before = self._kept["drawn"] if self._kept["state"] is not None else 0
+            self._sampling.begin(Begun(self._kept["state"], self._table[before : self._drawn].copy()))
             self._remember(self._drawn)
             self._observing = False
             self._sampling.rest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import inspect
 import pickle
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +19,19 @@ __all__ = ["Begun", "Sampling", "LocalSampling"]
 Losses = dict[str, NDArray[Any]]
 
 
-class Begun:
-    """Where a sampler starts: its `state` after it had drawn `drawn` simulations, and how many it is to draw again.
+class Begun(NamedTuple):
+    """Where a sampler starts.
 
-    Parameters
+    Attributes
     ----------
     state : str or None
         The value of `Sampling.state`; None for a new sampler.
-    drawn : int
-        Number of simulations that it had drawn then.
-    final : int
-        Number of simulations drawn in total; it repeats draws after its state.
+    rows : ndarray, float64, shape (n, number of the job's `columns`)
+        What it had drawn after that, which remains.
     """
 
-    def __init__(self, state: str | None, drawn: int, final: int) -> None:
-        self.state, self.drawn, self.final = state, drawn, final
+    state: str | None
+    rows: NDArray[np.float64]
 
 
 class Sampling(Protocol):
@@ -76,19 +74,24 @@ class LocalSampling:
         self.state: str | None = None
 
     def begin(self, begun: Begun) -> None:
-        """Restore the sampler's position, also past draws after its state was kept, which are final."""
+        """Restore the sampler's position, also past the rows that were drawn after its state was kept."""
         self._sampler = sampler = make_sampler(self._job)
         with sampler_code(self._job):
             self.takes_published = "published" in inspect.signature(sampler.observe).parameters
         if begun.state is not None:
             with sampler_code(self._job):
                 sampler.load_state_dict(pickle.loads(base64.b64decode(begun.state)))
-        before = begun.drawn if begun.state is not None else 0
-        while before < begun.final:
-            count = min(self._job.generation, begun.final - before)
-            ask(self._job, sampler, count)
-            before += count
+        if len(begun.rows):
+            self._pass(begun.rows)
         self._remember()
+
+    def _pass(self, rows: NDArray[np.float64]) -> None:
+        if callable(getattr(self._sampler, "skip", None)):
+            with sampler_code(self._job):
+                self._sampler.skip(rows[:, : len(self._job.parameter_names)].copy())
+            return
+        for first in range(0, len(rows), self._job.generation):
+            ask(self._job, self._sampler, min(self._job.generation, len(rows) - first))
 
     def observe(
         self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None

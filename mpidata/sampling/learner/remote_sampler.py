@@ -79,14 +79,15 @@ class RemoteSampling:
         self._number = 0
         self._serving = -1
         self._has_begun = False  # the learner that serves
-        self._begun = Begun(None, 0, 0)
+        self._state: str | None = None  # where the next learner starts, and what was drawn after that
+        self._rows: list[NDArray[np.float64]] = []
         self._has: Contents | None = None  # what the learner that serves has received
 
     # In the sampler's thread
 
     def begin(self, begun: Begun) -> None:
         """Create the sampler, and restore its position."""
-        self._ask(Question("begin", (begun.state, begun.drawn, begun.final)))
+        self._ask(Question("begin", begun))
 
     def observe(
         self, ids: NDArray[np.int64], parameters: NDArray[np.float64], losses: Losses, published: Contents | None
@@ -137,14 +138,13 @@ class RemoteSampling:
             if question is not None:
                 self._open, self._number = question, self._number + 1
                 if question.what == "begin":
-                    self._begun = Begun(*question.arguments)
+                    self._state, self._rows = question.arguments[0], [question.arguments[1]]
                 if self._serving >= 0:
                     self._send(question)
 
     def _send(self, question: Question) -> None:
         if not self._has_begun and question.what != "begin":
-            begun = self._begun
-            self._learners.teach(0, Question("begin", (begun.state, begun.drawn, begun.final)))
+            self._learners.teach(0, Question("begin", Begun(self._state, np.concatenate(self._rows))))
         self._has_begun = True
         known = question.contents is not None and question.contents is self._has
         if question.contents is not None:
@@ -155,7 +155,10 @@ class RemoteSampling:
         if learner != self._serving or self._open is None or (number != self._number and not answer.error):
             return  # from a lost learner, or only the answer to its new start
         self.takes_published, self.state = answer.takes_published, answer.state
-        final = self._begun.final + (self._open.arguments[0] if self._open.what == "draw" else 0)
-        self._begun = Begun(answer.state, final if answer.state is not None else 0, final)
+        if self._open.what == "draw" and not answer.error:
+            self._rows.append(answer.result[0])
+        if answer.state is not None:
+            self._rows = [self._rows[0][:0]]
+        self._state = answer.state
         self._open = None
         self._answers.put(answer)

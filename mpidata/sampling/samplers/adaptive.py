@@ -97,6 +97,20 @@ class Adaptive:
         scale = _scale(tilt, np.log(keys.bound))
         return lambda points: np.exp(np.minimum(np.log(keys.bound), scale + keys.sharpness * difficulty(points)))
 
+    def skip(self, parameters: Array) -> None:
+        """Continue after rows that were drawn after the state; shape (n, number of parameters)."""
+        farthest = int(100 * self._bound)  # one in `_bound` points is drawn
+        for row in parameters:
+            passed = self._sobol.num_generated
+            if not any((self._space.scale(self._sobol.random(1)) == row).all() for _ in range(farthest)):
+                self._go_to(passed)  # somebody has changed the row
+        self._drawn += len(parameters)
+
+    def _go_to(self, passed: int) -> None:
+        self._sobol = _sobol(len(self._space), self._seed)
+        if passed:
+            self._sobol.fast_forward(passed)
+
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` takes."""
         state = {"random": self._random.bit_generator.state, "seed": self._seed, "passed": self._sobol.num_generated}
@@ -105,9 +119,8 @@ class Adaptive:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state as if there had been no interruption."""
         self._random.bit_generator.state = state["random"]
-        self._seed, self._sobol = state["seed"], _sobol(len(self._space), state["seed"])
-        if state["passed"]:
-            self._sobol.fast_forward(state["passed"])
+        self._seed = state["seed"]
+        self._go_to(state["passed"])
         self._drawn, self._density = state["drawn"], None
         self._observed.load_state_dict(state["observed"])
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config.parameters import BreedKeys
+from mpidata.sampling.samplers.generator import jumped
 from mpidata.sampling.samplers.observations import Observed
 from mpidata.sampling.space import Space
 
@@ -71,6 +72,12 @@ class Breed:
             if not len(outside):
                 break
         return np.clip(children, 0.0, 1.0)
+
+    def skip(self, parameters: Array) -> None:
+        """Continue after rows that were drawn after the state; shape (n, number of parameters)."""
+        self._random = jumped(self._random, len(parameters))
+        if self._observed.values.sum() > 0:
+            self._drawn += len(parameters)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` takes."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpidata.config.parameters import PowerKeys
+from mpidata.sampling.samplers.generator import jumped
 from mpidata.sampling.samplers.observations import Observed
 from mpidata.sampling.space import Space
 
@@ -58,6 +59,10 @@ class Power:
         near = np.argpartition(squares, k - 1, axis=1)[:, :k]
         losses = np.maximum(self._observed.values[near].mean(axis=1), 0.0)
         return losses, squares.argmin(axis=1)
+
+    def skip(self, parameters: Array) -> None:
+        """Continue after rows that were drawn after the state; shape (n, number of parameters)."""
+        self._random = jumped(self._random, len(parameters))
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` takes."""

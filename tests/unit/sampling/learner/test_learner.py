@@ -141,6 +141,34 @@ def test_parameters_drawn_after_the_saved_state_are_reused_first(folder):
         (folder / "parameters.csv").write_text(before)
 
 
+def test_sampler_with_skip_gets_the_rows_drawn_after_the_saved_state(folder):
+    skips = (
+        "    def skip(self, parameters):\n        self.skipped = parameters\n        self.number += len(parameters)\n"
+    )
+    (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "pass") + skips)
+    case = begin(folder)
+    [take(case) for _ in range(4)]
+    kept = case.learner.state()["sampler"]
+    [take(case) for _ in range(2)]
+    before = (folder / "parameters.csv").read_text()
+    for state, skipped in ((kept, [[0.04], [0.05]]), (None, [[0.0], [0.01], [0.02], [0.03], [0.04], [0.05]])):
+        again = begin(folder, state, fresh=False)
+        assert [take(again) for _ in range(8)] == [7, 0, 1, 2, 3, 4, 5, 6]
+        np.testing.assert_allclose(sampler().skipped, skipped)
+        assert (folder / "parameters.csv").read_text() == before + "6,0.06,made-up,0\n"
+        (folder / "parameters.csv").write_text(before)
+
+
+def test_error_in_skip_names_the_line(folder):
+    skips = "    def skip(self, parameters):\n        parameters[99]\n"
+    (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "pass") + skips)
+    case = begin(folder)
+    [take(case) for _ in range(4)]
+    again = begin(folder, None, fresh=False)
+    with pytest.raises(MpidataError, match=r"it fails with IndexError: .*, in .*told_sampler.py line 21"):
+        [take(again) for _ in range(8)]
+
+
 def test_failing_sampler_raises_an_error_that_names_it(folder):
     (folder / "told_sampler.py").write_text(SAMPLER.replace("FAIL", "assert self.number < 2, 'full'"))
     case = begin(folder)

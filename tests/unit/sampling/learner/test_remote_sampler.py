@@ -47,7 +47,7 @@ def case():
         wait_until(lambda: sampling.turn(lambda: False) or len(results) > count, 5)
 
     sampling.serves(0)
-    assert [what for _, what, *_ in call(sampling.begin, Begun(None, 0, 2))] == ["begin"]
+    assert [what for _, what, *_ in call(sampling.begin, Begun(None, np.full((2, 1), 7.0)))] == ["begin"]
     answer(0, 1, state="one")
     return sampling, learners, call, answer, results
 
@@ -59,7 +59,9 @@ def test_next_learner_gets_the_last_state_and_the_unanswered_question(case):
     assert call(sampling.draw, 4) == [(3, "draw", (4,), None)]
     sampling.lost(0)
     sampling.serves(1)
-    assert learners.asked[-2:] == [(0, "begin", ("two", 5, 5), None), (3, "draw", (4,), None)]
+    (number, what, begun, _), again = learners.asked[-2:]
+    assert (number, what, begun.state, len(begun.rows)) == (0, "begin", "two", 0)
+    assert again == (3, "draw", (4,), None)
     learners.answers.append((0, 3, Answer((np.ones((4, 1)), []), "of the lost one", False)))
     sampling.turn(lambda: False)
     assert sampling.state == "two" and not sampling.forgot
@@ -72,17 +74,23 @@ def test_learner_lost_while_idle_is_replaced_before_the_next_question(case):
     sampling.lost(0)
     assert call(sampling.draw, 3) == []
     sampling.serves(1)
-    assert [line[:3] for line in learners.asked[-2:]] == [(0, "begin", ("one", 2, 2)), (2, "draw", (3,))]
+    (number, what, begun, _), question = learners.asked[-2:]
+    assert (number, what, begun.state, begun.rows.shape) == (0, "begin", "one", (0, 1))
+    assert question[:3] == (2, "draw", (3,))
 
 
 def test_sampler_without_state_starts_over_on_the_next_learner(case):
     sampling, learners, call, answer, _ = case
+    call(sampling.begin, Begun(None, np.full((2, 1), 7.0)))
+    answer(0, 2, state=None)
     call(sampling.draw, 3)
-    answer(0, 2, (np.zeros((3, 1)), []), state=None)
+    answer(0, 3, (np.zeros((3, 1)), []), state=None)
     sampling.lost(0)
     sampling.serves(1)
     assert sampling.forgot
-    assert call(sampling.draw, 4) == [(0, "begin", (None, 0, 5), None), (3, "draw", (4,), None)]
+    (number, what, begun, _), question = call(sampling.draw, 4)
+    assert (number, what, begun.state, begun.rows.ravel().tolist()) == (0, "begin", None, [7.0, 7.0, 0.0, 0.0, 0.0])
+    assert question == (4, "draw", (4,), None)
 
 
 def test_published_version_is_sent_once_to_each_learner(case):

@@ -74,6 +74,38 @@ def test_state_from_before_the_first_draw_is_restored(make):
     np.testing.assert_array_equal(after.sample(5)[0], make(PLANE, 5).sample(5)[0])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_point_is_drawn_again_after_rows_that_the_state_lacks(make, seed):
+    """The rows were drawn with losses that are lost, so the same number of draws would use other random numbers."""
+    random = np.random.default_rng(seed)
+    state, rows = make(PLANE, seed), np.zeros((0, 2))
+    kept = state.state_dict() if seed % 4 == 0 else None
+    final = []
+    for generation in range(int(random.integers(2, 9))):
+        if generation == 1 and kept is None:
+            kept, final = pickle.loads(pickle.dumps(state.state_dict())), []
+        final += list(state.sample(int(random.integers(1, 12)))[0])
+        rows = np.concatenate([rows, final[len(rows) :]]) if kept is None else rows
+        known = np.array([*rows, *final])
+        state.observe(np.arange(len(known)), known, losses_of(random.random(len(known)) + 0.1))
+    after = make(PLANE, seed)
+    after.load_state_dict(kept)
+    after.skip(np.array(final))
+    more = [*final, *rows, *(row for _ in range(30) for row in after.sample(3)[0])]
+    assert len({tuple(row) for row in more}) == len(more)
+
+
+def test_adaptive_sampler_continues_its_sequence_behind_the_rows_that_the_state_lacks():
+    """Also behind a row that is not of the sequence, which somebody has changed."""
+    sampler, after = MAKE["adaptive"](PLANE, 4), MAKE["adaptive"](PLANE, 4)
+    rows = run(sampler, generations=10, each=4)
+    passed = sampler.state_dict()["passed"]
+    assert passed > 60  # many points were skipped
+    rows[7] = [0.123, 250.0]
+    after.skip(rows)
+    assert after.state_dict()["passed"] == passed and after.state_dict()["drawn"] == 40
+
+
 def test_integers_choices_and_constants_keep_allowed_values(make):
     sampler, rows = make(MIXED, 0), np.zeros((0, 4))
     for _ in range(30):
