@@ -192,7 +192,7 @@ def _run(
     console, errors = consoles
     while True:
         outcome = _start(launcher, attempt, shim, signals, console)
-        why = restarts.why(outcome, attempt.joined()) if signals.first is None else None
+        why = restarts.why(outcome) if signals.first is None else None
         if why is None:
             return outcome
         errors.print(Text(f"{outcome.summary.get('error')}\n{why}"), soft_wrap=True)

@@ -23,7 +23,7 @@ class Restarts:
         self._done = 0
         self._early = 0
 
-    def why(self, outcome: Outcome, joined: bool) -> str | None:
+    def why(self, outcome: Outcome) -> str | None:
         """Return the sentence that the run is restarted, or None if it is not.
 
         A run restarts only if a process died: a fault of a program would recur.
@@ -32,15 +32,13 @@ class Restarts:
         ----------
         outcome : Outcome
             Of the last start.
-        joined : bool
-            Whether all its ranks had joined.
         """
         if not outcome.died:
             return None
-        if not joined and self._early < _EARLY:
+        if outcome.early and self._early < _EARLY:
             self._early += 1
             return f"That was before all ranks had joined. Starting again ({self._early} of {_EARLY})."
-        if joined and self._done < self._allowed:
+        if not outcome.early and self._done < self._allowed:
             self._done += 1
             return f"Starting again (restart {self._done} of {self._allowed})."
         return None

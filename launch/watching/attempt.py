@@ -57,6 +57,13 @@ class Attempt:
             self._joined = told_aside or _size(self.run.events) > self.events
         return self._joined
 
+    def joined_at(self) -> int:
+        """When all ranks had joined, in ns of Unix time; 0 if they have not, or if this cannot be read."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(self.run.events, "rb") as file:
+            file.seek(self.events)
+            return int(json.loads(file.readline())["time"] * 1e9)
+        return 0
+
     def lost_trainers(self) -> list[int]:
         """Ranks of dead trainers without which the job continues, according to the scheduler so far."""
         told = read_figures(self.run.progress) or {}

@@ -20,6 +20,8 @@ from mpidata.startup import AGAIN
 
 __all__ = ["Outcome", "settle"]
 
+# MPI ends the job this soon after a death that it does not survive.
+_ENDS_WITHIN_S = 30.0
 _LATE = " The training was complete: what the script does after it, such as saving a model, may be missing."
 
 
@@ -40,6 +42,8 @@ class Outcome:
         Whether a process died for a reason outside its program: the run may then be resumed unchanged.
     removed : bool
         Whether the run folder, and so all files that hints would name, were removed.
+    early : bool
+        Whether it ended because a process died before all ranks had joined.
     """
 
     summary: dict[str, Any]
@@ -47,6 +51,7 @@ class Outcome:
     log: Path | None
     died: bool = False
     removed: bool = False
+    early: bool = False
 
 
 def settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
@@ -83,9 +88,11 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     if _is_stop(end, summary):
         return _stopped(attempt, end, summary, seconds)
     if summary is None:
-        cause = find_fault(attempt, end, _blamed(attempt))
+        blamed = _blamed(attempt)
+        early = _early_death(attempt) if all(ended.told for ended in blamed) else None
+        cause = find_fault(attempt, end, blamed if early is None else [early])
         summary = _write(run, {**_figures(attempt, seconds), "status": "failed", "error": cause.sentence}, cause.died)
-        return Outcome(summary, 1, cause.log, cause.died)
+        return Outcome(summary, 1, cause.log, cause.died, early=early is not None or not attempt.joined())
     fault = first_fault(attempt, [ended for ended in _blamed(attempt) if _counts(ended, at, summary)])
     died, log = bool(summary.get("died")), _log(summary) or (fault.log if fault is not None else None)
     if fault is not None and (summary.get("status") != "failed" or not summary.get("error")):
@@ -95,7 +102,7 @@ def _settle(attempt: Attempt, end: LauncherEnd, seconds: float) -> Outcome:
     elif end.unwritten is not None:  # the disk may have room again
         summary = _write(run, summary)
     failed = summary.get("status") not in ("complete", "stopped")
-    return Outcome(summary, int(failed), log, failed and died)
+    return Outcome(summary, int(failed), log, failed and died, early=not attempt.joined())
 
 
 def _removed(attempt: Attempt, seconds: float) -> Outcome:
@@ -139,6 +146,14 @@ def _blamed(attempt: Attempt) -> list[Exit]:
     lost = attempt.lost_trainers()
     ends = [ended for ended in attempt.bad_ends() if ended.rank not in lost]
     return [r for r in ends if not survived or (r.rank or 0) < attempt.plan.scripts.stop]
+
+
+def _early_death(attempt: Attempt) -> Exit | None:
+    """Find a death from before all ranks had joined, in a job that would have survived it later."""
+    joined_at = attempt.joined_at()
+    if not attempt.fault_tolerant or time.time_ns() - joined_at > _ENDS_WITHIN_S * 1e9:
+        return None
+    return next((ended for ended in attempt.bad_ends() if not ended.told and ended.at < joined_at), None)
 
 
 def _counts(ended: Exit, at: int, summary: dict[str, Any]) -> bool:

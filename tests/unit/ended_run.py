@@ -31,6 +31,10 @@ class EndedRun:
         self.attempt = dataclasses.replace(self.attempt, plan=dataclasses.replace(self.plan, fault_tolerance="ulfm"))
         self.run.events.write_text("start\n")
 
+    def joined(self, ago_s: float) -> None:
+        """Write the scheduler's first event."""
+        self.run.events.write_text(json.dumps({"time": time.time() - ago_s, "event": "start"}) + "\n")
+
     def record(self, rank: int, ago_s: float, **more: Any) -> None:
         path = self.run.exits / f"rank-{rank:04d}"
         values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, "joined": True, **more}
@@ -46,5 +50,5 @@ class EndedRun:
     ) -> tuple[int, str, str]:
         outcome = settle(self.attempt, LauncherEnd(status, stopped_by, by_batch_system=by_batch_system), 3.0)
         assert json.loads(self.run.summary.read_text()) == outcome.summary
-        self.log, self.died = outcome.log, outcome.died
+        self.log, self.died, self.early = outcome.log, outcome.died, outcome.early
         return outcome.exit_status, outcome.summary["status"], outcome.summary.get("error") or ""

@@ -104,6 +104,26 @@ def test_death_of_a_solver_does_not_fail_a_fault_tolerant_run(case: EndedRun) ->
 
 
 @pytest.mark.parametrize("scheduler", ["ended", "died"])
+@pytest.mark.parametrize(("joined_ago_s", "early"), [(8.0, True), (12.0, False), (60.0, False)])
+def test_launcher_that_ends_after_a_death_before_all_had_joined_ends_for_that(
+    case: EndedRun, joined_ago_s: float, early: bool, scheduler: str
+) -> None:
+    """Open MPI does not survive a death during the others' MPI_Init; the scheduler may notice it a moment before."""
+    case.fault_tolerant()
+    case.joined(joined_ago_s)
+    case.record(2, ago_s=10 if joined_ago_s < 20 else 70, signal=9)
+    case.record(5, ago_s=5, signal=15, told=True)
+    case.run.progress.write_text(json.dumps({"trainers": ["alive", "dead"]}))
+    (case.run.logs / "rank-0002-trainer-1.log").touch()
+    if scheduler == "died":
+        case.record(0, ago_s=6, signal=9)
+    status, _, error = case.settle(1)
+    who = "The scheduler (rank 0)" if scheduler == "died" else "Trainer 1 (rank 2)" if early else "The launcher ended"
+    assert status == 1 and error.startswith(who) and case.died
+    assert case.early == (early and scheduler == "ended")
+
+
+@pytest.mark.parametrize("scheduler", ["ended", "died"])
 @pytest.mark.parametrize("note", [{"signal": 11}, {"exit": 3}])
 def test_death_of_a_trainer_does_not_fail_the_run_if_the_others_continued(
     case: EndedRun, scheduler: str, note: dict[str, int]

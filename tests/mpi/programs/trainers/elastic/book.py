@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+_BEGAN = time.time()
+
 
 class Book:
     """Lines of JSON in the run folder, each flushed at once."""
@@ -25,6 +27,16 @@ class Book:
 def resumes() -> bool:
     """Return whether the run resumes from a checkpoint, also for a trainer that was not in the previous start."""
     return "checkpoint 0" not in Path(os.environ["MPIDATA_RUN"], "private", "plan").read_text().split("\n")
+
+
+def wait_for_all() -> None:
+    """Wait until all ranks of this start have joined, by the scheduler's first event: from then on MPI survives deaths."""
+    path = Path(os.environ["MPIDATA_RUN"], "events.jsonl")
+    while not any(
+        event["event"] == "start" and event["time"] > _BEGAN
+        for event in map(json.loads, path.read_text().split("\n")[:-1])
+    ):
+        time.sleep(0.01)
 
 
 def mixed(numbers: Any) -> Any:

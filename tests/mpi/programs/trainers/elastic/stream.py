@@ -14,7 +14,7 @@ import sys
 import time
 
 import torch
-from book import Book, end, mixed, resumes
+from book import Book, end, mixed, resumes, wait_for_all
 from loop.acting import Acting
 
 import mpidata
@@ -33,6 +33,8 @@ if kill and not how:
     os.environ["MPIDATA_TEST_KILL"] = kill
 mpidata.rank()  # joins the job; a spare waits here
 joined = join().members is not None and join().members.is_new
+if again and kill:
+    wait_for_all()  # it may validate, and so die, at once
 stream = mpidata.MPIStreamDataset(options["batch_size"], global_batch_size=options["global_batch_size"])
 net = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
 torch.nn.init.zeros_(net.weight)
