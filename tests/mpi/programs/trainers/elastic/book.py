@@ -30,7 +30,7 @@ def resumes() -> bool:
 
 
 def wait_for_all() -> None:
-    """Wait until all ranks of this start have joined, by the scheduler's first event: from then on MPI survives deaths."""
+    """Wait until all ranks of this start have joined, by the scheduler's event: MPI survives no death before."""
     path = Path(os.environ["MPIDATA_RUN"], "events.jsonl")
     while not any(
         event["event"] == "start" and event["time"] > _BEGAN
