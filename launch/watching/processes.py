@@ -13,11 +13,13 @@ from mpidata.native import constants
 __all__ = ["end_processes", "parent_of", "processes_of", "ranks_of", "states_of_children", "variables_of"]
 
 _RANKS = (b"OMPI_COMM_WORLD_RANK", b"PMIX_RANK", b"PMI_RANK")
-_LONGEST_EXEC_S = 0.5  # one whose file is on a folder that hangs must not stop the caller
+# About half a second in all: an exec from a folder that hangs must not stop the caller. Not a time, of which a pause of
+# this process would leave nothing.
+_LOOKS, _LOOK_EVERY_S = 1500, 0.0002
 
 
 def variables_of(pid: int) -> list[bytes]:
-    """Return a process's environment variables, each as NAME=VALUE; may wait for 0.5 s.
+    """Return a process's environment variables, each as NAME=VALUE; may wait for about 0.5 s.
 
     Linux shows none between the start of an exec and its end, so that a process of a run would seem to belong to
     nobody: this is waited for.
@@ -32,11 +34,10 @@ def variables_of(pid: int) -> list[bytes]:
     OSError
         The process has ended, or belongs to another user.
     """
-    deadline = time.monotonic() + _LONGEST_EXEC_S
-    while not (variables := Path(f"/proc/{pid}/environ").read_bytes()):
-        if not _has_variables(pid) or time.monotonic() > deadline:
+    for _ in range(_LOOKS):
+        if (variables := Path(f"/proc/{pid}/environ").read_bytes()) or not _has_variables(pid):
             break
-        time.sleep(0.0002)
+        time.sleep(_LOOK_EVERY_S)
     return variables.split(b"\0")
 
 

@@ -10,6 +10,7 @@ import dataclasses
 import fcntl
 import os
 import re
+import time
 from pathlib import Path
 
 from mpidata.errors import LaunchError
@@ -18,6 +19,7 @@ from mpidata.run.own_files import FOLDER_MODE, PRIVATE_MODE, check_own, check_ow
 
 __all__ = ["RunFolder"]
 
+_TRIES, _PAUSE_S = 25, 0.02
 _SPAWNED = re.compile(r"group-(\d+)-(\d+)")
 _SPAWNED_LOADER = re.compile(r"loader-(\d+)")
 
@@ -277,7 +279,7 @@ class RunFolder:
             raise LaunchError(f"Cannot write into {self.path}: {error.strerror}. Make it writable.") from None
         try:
             check_own(descriptor, path)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise LaunchError(f"{self.path} is still running. Wait for its end, or stop it.") from None
@@ -287,3 +289,12 @@ class RunFolder:
         except OSError:  # a file system without locks
             pass
         return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file, even if another process has just locked it to see whether the run is running (`run_states.py`)."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(_PAUSE_S)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

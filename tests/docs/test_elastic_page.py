@@ -1,5 +1,6 @@
 """The job of docs/elastic.md continues when one of its trainers is killed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,8 +19,9 @@ def _trainer(folder: Path) -> psutil.Process | None:
         return None
     assert '"end"' not in text, text
     for process in ranks_of(folder):
-        if variables_of(process).get("OMPI_COMM_WORLD_RANK") == "2" and "train_elastic.py" in process.cmdline():
-            return process
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+            if variables_of(process).get("OMPI_COMM_WORLD_RANK") == "2" and "train_elastic.py" in process.cmdline():
+                return process
     return None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from hosts import Hosts, missing
-from jobs import ranks_of
+from jobs import kill_ranks
 
 
 @pytest.fixture
@@ -21,5 +21,4 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
 @pytest.fixture(autouse=True)
 def _no_rank_is_left(tmp_path: Path) -> Iterator[None]:
     yield
-    for process in ranks_of(tmp_path):
-        process.kill()
+    kill_ranks(tmp_path)

@@ -10,7 +10,7 @@ from typing import Any
 from launch_job import clean_environment, make_plan
 
 JOINED, LEFT, FINALIZING, LOST, STARTING = 1, 2, 4, 8, 64
-LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 2.5}
+LOADER = {"world": 8, "loaders": 1, "loader_timeout_s": 0.5, "loader_start_timeout_s": 10}
 
 # A program with flags and a beat, which then does what `then` says.
 PROGRAM = """
@@ -44,7 +44,7 @@ class PulseRank:
         self.run = made.run
         size = made.world if not words else 1 if "--loader" in words else 2
         variables = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(size)}
-        self.started = time.monotonic()
+        self.started, self._began = time.monotonic(), time.time()
         self.process = subprocess.Popen(
             [str(shim), str(self.run), *words.split()],
             env=clean_environment(**variables),
@@ -54,7 +54,8 @@ class PulseRank:
         )
 
     def end(self) -> tuple[int, dict[str, Any]]:
+        """Wait for the end; `seconds` is then the time until the exit note, or until now if there is none."""
         _, self.stderr = self.process.communicate(timeout=20)
-        self.seconds = time.monotonic() - self.started
         records = [path for path in (self.run / "exits").iterdir() if not path.suffix]
+        self.seconds = records[0].stat().st_mtime - self._began if records else time.monotonic() - self.started
         return self.process.returncode, json.loads(records[0].read_text()) if records else {}

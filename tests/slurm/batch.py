@@ -69,13 +69,13 @@ class BatchFolder(JobFolder):
     def wait(self, job: str, timeout: float) -> Result:
         """Wait for the end of a Slurm job after all its starts, and check that nothing is left of it."""
         started = time.monotonic()
-        wait_until(
-            lambda: self.state(job).get("JobState") in _ENDED,
-            timeout,
-            every_s=0.3,
-            told=lambda: f"{self.state(job)}\n{self._logs(job)}",
-        )
-        state = self.state(job)
+        state: dict[str, str] = {}
+
+        def has_ended() -> bool:
+            state.update(self.state(job))  # nothing if slurmctld is too busy to answer
+            return state.get("JobState") in _ENDED
+
+        wait_until(has_ended, timeout, every_s=0.3, told=lambda: f"{state}\n{self._logs(job)}")
         status = int(state["ExitCode"].partition(":")[0])
         assert (status == 0) == (state["JobState"] == "COMPLETED"), state
         result = self.result(status, self.output(job), time.monotonic() - started)

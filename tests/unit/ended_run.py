@@ -25,6 +25,7 @@ class EndedRun:
         self.plan: Plan = make_plan(folder, {})
         self.run = RunFolder(self.plan.run)
         self.attempt = Attempt.of(self.run, self.plan)
+        self._ended = time.time()
 
     def fault_tolerant(self) -> None:
         """Mark all ranks as joined, in a job that survives the death of a solver."""
@@ -39,11 +40,15 @@ class EndedRun:
         path = self.run.exits / f"rank-{rank:04d}"
         values = {"rank": rank, "exit": None, "signal": None, "told": False, "error": None, "joined": True, **more}
         path.write_text(json.dumps(values))
-        os.utime(path, (time.time() - ago_s, time.time() - ago_s))
+        self.age(path, ago_s)
 
     def summary(self, status: str, error: str | None = None, ago_s: float = 10) -> None:
         self.run.summary.write_text(json.dumps({"status": status, "error": error}))
-        os.utime(self.run.summary, (time.time() - ago_s, time.time() - ago_s))
+        self.age(self.run.summary, ago_s)
+
+    def age(self, path: Path, ago_s: float) -> None:
+        """Let a file be this much older than the end of the run."""
+        os.utime(path, (self._ended - ago_s, self._ended - ago_s))
 
     def settle(
         self, status: int = 0, stopped_by: int | None = None, by_batch_system: str | None = None

@@ -1,5 +1,6 @@
 """Groups and loaders are spawned after a trainer has died, and while one dies."""
 
+import contextlib
 import shlex
 import subprocess
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import exact_job
+import psutil
 import pytest
 import yaml
 from jobs import PROGRAMS, JobFolder, Result, mpicc, ranks_of
@@ -38,10 +40,11 @@ def seen(folder: JobFolder, kind: str) -> list[dict[str, Any]]:
 def kill_spawned(folder: JobFolder, kind: str, number: int) -> None:
     """Kill the program of a spawned group or loader."""
     for process in ranks_of(folder.path):
-        command = process.parent().cmdline()
-        if process.name() != "mpidata-rank" and command[2:4] == [f"--{kind}", str(number)]:
-            process.kill()
-            return
+        with contextlib.suppress(psutil.NoSuchProcess, AttributeError):  # it or its parent has just ended
+            command = process.parent().cmdline()
+            if process.name() != "mpidata-rank" and command[2:4] == [f"--{kind}", str(number)]:
+                process.kill()
+                return
     raise AssertionError(f"no {kind} {number}")
 
 

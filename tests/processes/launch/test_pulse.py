@@ -51,7 +51,8 @@ def test_silent_loader_is_ended_and_its_item_is_recorded(shim: Path, tmp_path: P
     working = "os.pwrite(fd, b'index 7 of \"a\"', 24); beat(); "
     hung = PulseRank(shim, tmp_path / "a", working + "hang()", rank=7, **LOADER)
     starting = PulseRank(shim, tmp_path / "b", "beat(); work(1.5); tell(7)", JOINED | STARTING, 7, **LOADER)
-    spawned = PulseRank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **LOADER)
+    patient = {**LOADER, "loader_timeout_s": 30}
+    spawned = PulseRank(shim, tmp_path / "c", working + "sys.exit(3)", rank=0, words="--loader 5", **patient)
     assert starting.end() == (0, {})
     _, record = hung.end()
     assert (record["role"], record["loader"], record["rank"]) == ("loader", 0, 7)
@@ -312,7 +313,9 @@ def test_placeholder_without_a_value_is_an_error(shim: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("flags", [0, JOINED])
 def test_sigusr1_asks_the_job_to_stop(shim: Path, tmp_path: Path, flags: int) -> None:
     listen = "signal.signal(signal.SIGUSR1, lambda *_: (tell(7), print('heard', flush=True), sys.exit(0)))"
-    wait = "open(os.environ['MPIDATA_RUN'] + '/up', 'w'); work(1.5); tell(7)"
+    wait = "run = os.environ['MPIDATA_RUN']; open(run + '/up', 'w')\n"
+    wait += "while not os.path.exists(run + '/stop'): work(0.01)\n"
+    wait += f"work({20 if flags else 0.5}); tell(7)"
     rank = PulseRank(shim, tmp_path, f"{listen}; {wait}", flags, rank=0)
     wait_until((rank.run / "up").exists)
     rank.process.send_signal(signal.SIGUSR1)

@@ -71,7 +71,7 @@ def test_program_that_failed_before_sigterm_of_the_launcher_is_the_cause(
     cases = "; ".join(f"{rank}) {ending};" for rank, ending in endings.items())
     plan = make_plan(tmp_path, {"solver": ["sh", "-c", f"case $OMPI_COMM_WORLD_RANK in {cases} esac"]})
     # This process stays the parent of mpidata-rank, as a launcher is.
-    held_up = [require("strace"), "-D", "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=3000000", str(shim)]
+    held_up = [require("strace"), "-D", "-o", "/dev/null", "--inject=rt_sigtimedwait:delay_enter=60000000", str(shim)]
     processes = [
         subprocess.Popen(
             [*held_up, str(plan.run)],
@@ -87,9 +87,14 @@ def test_program_that_failed_before_sigterm_of_the_launcher_is_the_cause(
         (program,) = rank.children()
         wait_until(lambda program=program: program.status() == psutil.STATUS_ZOMBIE)
         rank.send_signal(signal.SIGTERM)
+        os.kill(_tracer(process.pid), signal.SIGKILL)  # ends the delay
     for process in processes:
         process.wait(timeout=20)
     assert [exit_note(plan.run, rank)["told"] for rank in endings] == [False, False, True, True]
+
+
+def _tracer(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("TracerPid:")[2].split()[0])
 
 
 @pytest.mark.parametrize("number, told", [(signal.SIGKILL, False), (signal.SIGSEGV, True)])

@@ -70,7 +70,7 @@ def test_failing_logger_is_reported_once_and_others_continue(tmp_path: Path, tol
 def test_logger_that_does_not_close_is_abandoned(tmp_path: Path, told: Any) -> None:
     begun = time.monotonic()
     assert "had not ended 0.2 s after the job" in run(tmp_path, ["trackers:Slow"], 0.2)[0]
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 30  # it would close after 60 s
 
 
 def test_no_thread_starts_without_loggers(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 """What ended a job: which of several failures, or what the launcher reported."""
 
 import json
-import os
 import signal
-import time
 from typing import Any
 
 import pytest
@@ -70,7 +68,7 @@ def test_a_spawned_rank_that_ended_first_is_the_cause(case: EndedRun) -> None:
     case.record(0, ago_s=3, exit=14)
     spawned = {"rank": None, "exit": 4, "signal": None, "told": False, "error": None, "joined": True}
     (case.run.exits / "group-0003-1").write_text(json.dumps(spawned))
-    os.utime(case.run.exits / "group-0003-1", (time.time() - 4, time.time() - 4))
+    case.age(case.run.exits / "group-0003-1", 4)
     assert case.settle()[2].startswith("A solver of the spawned group 3 ended with exit status 4. ")
     assert case.died and case.log == case.run.logs / "group-0003-solver-1.log"
 
@@ -86,7 +84,7 @@ def test_a_spawned_loader_that_ended_first_is_the_cause(case: EndedRun) -> None:
     case.record(0, ago_s=3, exit=14)
     spawned = {"rank": None, "exit": None, "signal": 9, "told": False, "error": None, "joined": True, "item": "index 7"}
     (case.run.exits / "loader-0003").write_text(json.dumps(spawned))
-    os.utime(case.run.exits / "loader-0003", (time.time() - 4, time.time() - 4))
+    case.age(case.run.exits / "loader-0003", 4)
     sentence = case.settle()[2]
     assert sentence.startswith("The spawned loader 3 was killed by SIGKILL")
     assert "while it worked on index 7. Its output is in" in sentence

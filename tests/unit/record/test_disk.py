@@ -74,10 +74,13 @@ def test_slow_disk_is_reported_once_and_at_the_end(plan, capfd, when_slow):
 def test_record_cut_short_at_the_end_is_reported_as_incomplete(plan, capfd):
     library = RecordLibrary(plan)
     recorder = Recorder(plan, library, 0)
-    library.mpidata_trainer_record_write = lambda *_: threading.Event().wait(0.2) and 0
+    is_over = threading.Event()
+    library.mpidata_trainer_record_write = lambda *_: is_over.wait(20) and 0
     recorder.start()
     library.come(SAMPLES)
     recorder.finish(0.1)
+    is_over.set()
+    recorder._thread.join(20)  # it would disturb other tests
     assert "the record is incomplete: the job ended before 80 samples were written" in capfd.readouterr().err
 
 

@@ -1,5 +1,6 @@
 import ast
 import errno
+import fcntl
 import os
 import threading
 from pathlib import Path
@@ -34,6 +35,16 @@ def test_new_run_folder_contains_its_files(tmp_path: Path) -> None:
     assert Plan.read(run.plan) == plan and plan.seed == 5 and plan.run == run.path
     assert read_parameters(run.parameters, plan.parameters, plan.simulations, plan.validation)[0].shape == (5, 1)
     assert load_job(run.job) == job
+
+
+def test_run_that_another_process_just_looks_at_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _, lock = prepare_run(load_job(write_job(tmp_path)))
+    os.close(lock)
+    looking = open(run.lock)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr("mpidata.run.folder.time.sleep", lambda seconds: looking.close())
+    os.close(run.hold())
+    assert looking.closed
 
 
 def test_run_numbers_increase(tmp_path: Path) -> None:

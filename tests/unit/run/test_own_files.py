@@ -174,8 +174,10 @@ def test_another_user_cannot_lock_a_run(shared: Path) -> None:
 
     holder = os.fork()
     if holder == 0:
-        as_another(hold)
-        os._exit(0)
+        try:
+            as_another(hold)
+        finally:  # also if the other user's process is killed first
+            os._exit(0)
     try:
         assert os.read(said, 1) == b"x"
         os.close(run.hold())

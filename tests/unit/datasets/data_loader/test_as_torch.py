@@ -2,6 +2,7 @@
 
 import collections
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -174,22 +175,24 @@ def test_get_worker_info_and_worker_init_fn_work_on_loaders(job_of):
 
 
 class Slow(Images):
-    READING_S = 0.3
+    may_end = threading.Event()
 
     def __getitem__(self, index):
-        import time
-
         if index == 0:
-            time.sleep(self.READING_S)
+            Slow.may_end.wait(20)
         return index
 
 
 def test_in_order_false_yields_the_first_ready_batch_and_timeout_raises(job_of, threads):
     job_of(loaders=2, program=threads)
-    given = torch.cat(list(DataLoader(Slow(), in_order=False))).tolist()
-    assert given[0] != 0 and sorted(given) == list(range(23))
+    batches = iter(DataLoader(Slow(), in_order=False))
+    first = next(batches).tolist()
+    Slow.may_end.set()
+    assert first != [0] and sorted([*first, *torch.cat(list(batches)).tolist()]) == list(range(23))
+    Slow.may_end.clear()
     with pytest.raises(RuntimeError, match="timed out after 0.05 seconds"):
         next(iter(DataLoader(Slow(), timeout=0.05)))
+    Slow.may_end.set()
 
 
 class Endless(torch_data.IterableDataset):

@@ -113,16 +113,26 @@ def test_more_batches_are_requested_ahead_if_they_are_small(job_of, numbers, ahe
     assert len(job.requests(Kind.BATCH)) == 1 + ahead
 
 
+class Held(Numbers):
+    may_go = threading.Event()
+
+    def __getitem__(self, index):
+        Held.may_go.wait(20)
+        return super().__getitem__(index)
+
+
 def test_abandoned_iterator_cancels_its_requests(job_of, monkeypatch):
     answered, answer = [], FakeRequests.answer
     monkeypatch.setattr(
         FakeRequests, "answer", lambda self, asked, *what: (answered.append(asked.number), answer(self, asked, *what))
     )
     job = job_of(loaders=1)
-    loader = DataLoader(Numbers(1000), batch_size=100, prefetch_factor=4)
+    Held.may_go.clear()
+    loader = DataLoader(Held(), batch_size=1, prefetch_factor=4)
     batches = iter(loader)
     del batches
     gc.collect()
+    Held.may_go.set()
     (back,) = job.requests(Kind.FORGET)
     assert np.frombuffer(back[4], np.int64).tolist() == [1, 2, 3, 4]
     next(iter(loader))

@@ -157,11 +157,11 @@ def test_program_that_ends_before_joining_is_reported(
 def test_program_that_never_joins_is_reported_after_the_deadline(
     mpi: FakeMPI, library: Library, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "SPAWN_S", 0.2)
     mpi.returns[0] = threading.Event()
     spawner = make_spawner(plan, library)
     spawner.start(0, [])
     assert spawner.news(True) == []
+    monkeypatch.setattr(deadlines, "SPAWN_S", 0.2)
     assert news_of(spawner, 1) == [(0, "It did not join the job within 0.2 s")]
 
 
