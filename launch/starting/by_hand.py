@@ -193,7 +193,7 @@ def find_run(file: Path, timeout_s: float) -> Path:
         Rank 0 has refused to start, or has not reported in time.
     """
     deadline, pause, why = time.monotonic() + timeout_s, 0.01, ""
-    while time.monotonic() < deadline:
+    while True:
         told = None
         with contextlib.suppress(OSError, ValueError):
             try:
@@ -204,6 +204,8 @@ def find_run(file: Path, timeout_s: float) -> Path:
             if told["run"] is None:
                 raise LaunchError(str(told["error"]))
             return Path(told["run"])
+        if time.monotonic() >= deadline:
+            break
         time.sleep(pause)
         pause = min(2 * pause, 0.5)
     raise _NobodyTold(
@@ -254,7 +256,7 @@ def _launcher_started() -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def _has_rank(pid: int) -> bool:

@@ -123,6 +123,20 @@ def test_run_folder_is_found_once_rank_0_has_reported_it(tmp_path: Path) -> None
     timer.join()
 
 
+def test_run_folder_that_was_reported_is_found_however_late_this_rank_looks(tmp_path: Path) -> None:
+    by_hand.tell_run(tmp_path / "told", tmp_path)
+    assert by_hand.find_run(tmp_path / "told", 0.0) == tmp_path
+
+
+def test_launcher_is_found_below_a_script_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    script = os.path.join(os.fsencode(tmp_path), b"\xff")
+    code = "from mpidata.launch.starting import by_hand; print(by_hand._launcher_started())"
+    Path(os.fsdecode(script)).write_text(f"#!/bin/sh\n'{sys.executable}' -c '{code}'\n:\n")
+    os.chmod(script, 0o755)
+    done = subprocess.run([script], env=clean_environment(PMIX_RANK="0"), capture_output=True, text=True)
+    assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
+
+
 def test_refusal_of_rank_0_reaches_the_other_ranks(tmp_path: Path) -> None:
     by_hand.tell_run(tmp_path / "told", error="No room. disk. Make some.")
     with pytest.raises(LaunchError, match=r"^No room\. disk\. Make some\.$"):
