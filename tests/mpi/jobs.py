@@ -142,6 +142,13 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
     return found
 
 
+def kill_ranks(folder: Path) -> None:
+    """Kill the processes of `ranks_of`."""
+    for rank in ranks_of(folder):
+        with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
+            rank.kill()
+
+
 def named(processes: Iterable[psutil.Process], name: str) -> list[psutil.Process]:
     """Return the processes of this name that still run."""
     found = []
@@ -218,8 +225,7 @@ class JobFolder:
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            for rank in ranks_of(self.path):
-                rank.kill()
+            kill_ranks(self.path)
             process.kill()
             output, _ = process.communicate()
             raise AssertionError(
@@ -249,13 +255,12 @@ class JobFolder:
         for process in self._started:
             process.kill()
             process.wait()
-        for rank in ranks_of(self.path):
-            rank.kill()
+        kill_ranks(self.path)
 
     def assert_nothing_left(self, within_s: float = 2.0) -> None:
-        deadline = time.monotonic() + within_s
+        deadline, late = time.monotonic() + within_s, False
         while left := ranks_of(self.path):
-            if time.monotonic() > deadline:
+            if late:
                 lines = []
                 for process in left:
                     with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
@@ -263,6 +268,7 @@ class JobFolder:
                         process.kill()
                 raise AssertionError(f"processes left behind: {lines}")
             time.sleep(0.05)
+            late = time.monotonic() > deadline  # before the last look
         abandoned = [str(path) for path in folders_of(self.path)]
         assert not abandoned, f"left behind: {abandoned}"
 
