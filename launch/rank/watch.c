@@ -42,6 +42,7 @@ typedef struct {
     int dead;                     /* whether a rank of this start of the run has died */
     long looks;                   /* how often dead ranks were looked for */
     uint64_t watched, watched_at; /* since when the program is watched without a gap, and when it was last */
+    uint64_t silent;              /* how long the program had been silent at the last look */
     uint64_t looked_at_child;     /* when it was last checked whether the program is stopped */
     mates_t mates;
     held_up_t held_up;
@@ -69,18 +70,23 @@ _Noreturn void die(pid_t child)
 
 /* How long a solver, loader, inference rank or server has been silent; 0 if its silence does not count.
  *
- * A pause of all ranks, for example a suspended job, must not look like silence: only time in which this process was awake
- * counts. */
+ * A pause of all ranks, for example of a suspended job or a busy host, must not look like silence: only time in which
+ * this process was awake counts. It looks twice a second, so of a longer time since the last look, little counts. */
 static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
 {
-    const uint64_t beat = atomic_load(&watch->pulse->beat_ns);
-    if (now - watch->watched_at > 3 * SECOND) watch->watched = now;
+    static const uint64_t COUNTS = 600000000;
+    const uint64_t beat = atomic_load(&watch->pulse->beat_ns), slept = now - watch->watched_at, before = watch->silent;
+    if (slept > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
+    watch->silent = 0;
     if (!is_replaced() && me.role != MPIDATA_ROLE_SERVER) return 0;
     if (!(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
     uint64_t since = beat > watch->watched ? beat : watch->watched;
     if (watch->mates.waited > since) since = watch->mates.waited;
-    return now > since ? now - since : 0;
+    const uint64_t most = before + (slept < COUNTS ? slept : COUNTS);
+    watch->silent = now > since ? now - since : 0;
+    if (watch->silent > most) watch->silent = most;
+    return watch->silent;
 }
 
 /* How long the program has been silent, s, if that is longer than allowed; else 0. end->silent_key: the key that limits it. A

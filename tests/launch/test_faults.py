@@ -39,7 +39,7 @@ def test_death_of_the_scheduler_fails_the_job(job: Run, victim: str) -> None:
         write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",)), TEST_UNTIL="/never", TEST_GRACE_S="1"
     )
     job.wait_for_ranks()
-    job.wait_for((job.run / "events.jsonl").exists)
+    job.wait_for_start()
     wait_until(lambda: watched_by(process.pid) >= 7)
     scheduler = ranks_of(job.run)[0]
     child = int(Path(f"/proc/{scheduler}/task/{scheduler}/children").read_text())
@@ -56,7 +56,7 @@ def test_death_of_the_scheduler_fails_the_job(job: Run, victim: str) -> None:
 def test_sigterm_or_sigusr1_stops_the_job(job: Run, number: int) -> None:
     wait = "while ! test -e $MPIDATA_RUN/stop; do sleep 0.1; done"
     process = job.start(write_job(job.folder, *2 * (f"echo started; {wait}",)), TEST_UNTIL="/never")
-    job.wait_for((job.run / "events.jsonl").exists)
+    job.wait_for_start()
     process.send_signal(number)
     status, stdout, stderr = job.finish()
     name = signal.Signals(number).name
@@ -72,7 +72,7 @@ def test_first_ctrl_c_requests_a_checkpoint_and_a_second_one_ends_the_job(job: R
     wait = "sleep 60" if again else "while ! test -e $MPIDATA_RUN/stop; do sleep 0.1; done"
     path = write_job(job.folder, *2 * (f"trap '' TERM; echo started; {wait}",))
     process = job.start(path, "--set", "checkpoint.within_s=50", TEST_UNTIL="/never", **deaf)
-    job.wait_for((job.run / "events.jsonl").exists)
+    job.wait_for_start()
     process.send_signal(signal.SIGINT)
     job.wait_for((job.run / "stop").exists)
     second = time.monotonic()
@@ -91,7 +91,7 @@ def test_first_ctrl_c_requests_a_checkpoint_and_a_second_one_ends_the_job(job: R
 def test_ranks_that_ignore_a_stop_request_are_ended(job: Run) -> None:
     path = write_job(job.folder, *2 * ("trap '' TERM; echo started; sleep 60",))
     job.start(path, "--set", "checkpoint.within_s=0.5", TEST_UNTIL="/never", TEST_DEAF="1", TEST_LATE_S="0.5")
-    job.wait_for((job.run / "events.jsonl").exists)
+    job.wait_for_start()
     (job.run / "checkpoints" / "000003").mkdir(parents=True)
     assert job.process is not None
     job.process.send_signal(signal.SIGTERM)
@@ -195,6 +195,7 @@ def test_stopped_run_is_resumed_and_a_running_or_complete_run_is_refused(job: Ru
     path = write_job(job.folder, *2 * ("echo started; sleep 60",))
     job.start(path, TEST_UNTIL="/never")
     job.wait_for_ranks()
+    job.wait_for_start()
     assert job.process is not None
     second = job.again("--resume", str(job.run))
     assert second.returncode == 2 and f"{job.run} is still running. Wait for its end" in second.stderr

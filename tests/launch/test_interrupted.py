@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from waiting import wait_until
 
 from mpidata.config import Job, load_job
 from mpidata.errors import LaunchError
@@ -64,11 +63,14 @@ def traced(require: Callable[[str], str], tmp_path: Path) -> Callable[..., tuple
                 os._exit(1)
         log.write_text("")
         calls = ",".join(f"?{name}" for name in CALLS)
-        tracer = subprocess.Popen([strace, "-q", "-o", log, "-e", f"trace={calls}", *options, "-p", str(child)])
-        wait_until(lambda: "TracerPid:\t0\n" not in Path(f"/proc/{child}/status").read_text(), alive=tracer)
-        os.write(go, b"x")
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        tracer.wait(20)
+        command = [strace, "-o", log, "-e", f"trace={calls}", *options, "-p", str(child)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+            assert tracer.stderr is not None
+            said = tracer.stderr.readline()  # later than TracerPid: from now on, strace sees all calls
+            assert "attached" in said, said
+            os.write(go, b"x")
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            tracer.communicate(timeout=20)
         os.close(wait)
         os.close(go)
         return status, log.read_text()

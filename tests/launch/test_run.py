@@ -162,7 +162,7 @@ def test_no_process_outlives_a_killed_mpidata_or_mpirun(job: Run, victim: str) -
     program = "trap '' TERM; echo started; sleep 60 & sleep 60"
     process = job.start(write_job(job.folder, program, program), TEST_UNTIL="/never")
     job.wait_for_ranks()
-    job.wait_for((job.run / "events.jsonl").exists)  # before that, the job would be restarted
+    job.wait_for_start()  # before that, the job would be restarted
     launcher = [pid for pid in processes_of(job.run) if Path(f"/proc/{pid}/comm").read_text() == "prterun\n"]
     os.kill(process.pid if victim == "mpidata" else launcher[0], signal.SIGKILL)
     status = job.finish()[0]

@@ -22,7 +22,7 @@ import kill_campaign
 import loader_campaign
 import loop_campaign
 import resume_campaign
-from jobs import JobFolder, ranks_of
+from jobs import JobFolder, kill_ranks
 
 CAMPAIGNS: dict[str, ModuleType] = {
     "kills": kill_campaign,
@@ -56,8 +56,7 @@ def run_one(name: str, built: Path, seed: int) -> bool:
         print(f"{name} {seed}: passed, {campaign.run_draw(JobFolder(folder), built, seed)}", flush=True)
     except Exception:
         (folder / "failure.txt").write_text(traceback.format_exc())
-        for process in ranks_of(folder):
-            process.kill()
+        kill_ranks(folder)
         print(f"{name} {seed}: FAILED, see {folder / 'failure.txt'}", flush=True)
         print(f"  again: {sys.executable} {' '.join(sys.argv[:1])} {name} --seeds {seed}", flush=True)
         return False

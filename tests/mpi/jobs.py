@@ -258,9 +258,9 @@ class JobFolder:
         kill_ranks(self.path)
 
     def assert_nothing_left(self, within_s: float = 2.0) -> None:
-        deadline = time.monotonic() + within_s
+        deadline, late = time.monotonic() + within_s, False
         while left := ranks_of(self.path):
-            if time.monotonic() > deadline:
+            if late:
                 lines = []
                 for process in left:
                     with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
@@ -268,6 +268,7 @@ class JobFolder:
                         process.kill()
                 raise AssertionError(f"processes left behind: {lines}")
             time.sleep(0.05)
+            late = time.monotonic() > deadline  # before the last look
         abandoned = [str(path) for path in folders_of(self.path)]
         assert not abandoned, f"left behind: {abandoned}"
 

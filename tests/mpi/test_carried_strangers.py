@@ -15,6 +15,7 @@ import psutil
 import pytest
 from carried_job import check, write_job
 from jobs import PROGRAMS, JobFolder, ranks_of, variables_of
+from waiting import wait_until
 
 Build = Callable[..., Path]
 NOBODY = 65534
@@ -37,11 +38,9 @@ class Running:
         write_job(folder, program, "slow", "9", depth=9, groups=1)
         self._started = time.monotonic()
         self._process = folder.start()
-        deadline = self._started + 30
-        while not (found := self._programs(program)):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        self.program = found[0]
+        self.program = wait_until(lambda: self._programs(program), 30, every_s=0.02, alive=self._process)[0]
+        maps = Path(f"/proc/{self.program.pid}/maps")  # the carrier sends its memory to a rank that it admits
+        wait_until(lambda: "mpidata-carried" in maps.read_text(), every_s=0.02, alive=self._process)
         self.address = variables_of(self.program)["MPIDATA_CARRIER"]
 
     def _programs(self, program: Path) -> list[psutil.Process]:
@@ -73,7 +72,6 @@ def attach(address: str, times: int = 1) -> list[str]:
 
 
 def test_processes_from_outside_are_refused_and_the_job_completes(running: Running) -> None:
-    time.sleep(0.5)  # its one rank has attached
     path = running.address.rpartition(":")[0]
     assert "this process does not belong to the program that the carrier runs now" in attach(f"{path}:{'0' * 31}")[0]
     assert "the program has 1 ranks (solvers.carried.ranks), which have all attached" in attach(running.address)[0]

@@ -24,10 +24,13 @@ def wait_until(
     The process `alive` may not end meanwhile. `told` returns the message of a failure.
     """
     deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline and (alive is None or alive.poll() is None), told()
+    while True:
+        # Looked at first: what ends the wait may have come just before the end of the process or of the time.
+        over = time.monotonic() > deadline or (alive is not None and alive.poll() is not None)
+        if value := condition():
+            return value
+        assert not over, told()
         time.sleep(every_s)
-    return value
 
 
 def stays(condition: Callable[[], object], seconds: float) -> bool:

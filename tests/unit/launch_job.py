@@ -1,5 +1,6 @@
 """A job of shell scripts for tests of the launch; its programs do not use MPI."""
 
+import contextlib
 import json
 import os
 import signal
@@ -35,7 +36,7 @@ JOIN = pulse(1)
 JOIN_AND_LEAVE = pulse(7)  # and call MPI_Finalize
 
 # For a program: wait until all have joined.
-JOINED = "while ! test -e $MPIDATA_RUN/events.jsonl; do sleep 0.1; done;"
+JOINED = "while ! test -s $MPIDATA_RUN/events.jsonl; do sleep 0.1; done;"
 
 # A scheduler that reports some progress and then the end. The environment defines what it does meanwhile.
 SCHEDULER = """
@@ -211,6 +212,11 @@ class Run:
         # Each program prints something when it has started.
         self.wait_for(lambda: sum(path.stat().st_size > 0 for path in self.run.glob("logs/rank-*")) >= 6)
 
+    def wait_for_start(self) -> None:
+        """Wait until all ranks have joined: before the first event, signals and deaths have other effects."""
+        events = self.run / "events.jsonl"
+        self.wait_for(lambda: events.exists() and events.stat().st_size > 0)
+
     def summary(self) -> dict[str, Any]:
         value: dict[str, Any] = json.loads((self.run / "summary.json").read_text())
         return value
@@ -228,4 +234,5 @@ class Run:
             self.process.kill()
             self.process.communicate()
         for pid in processes_of(self.run):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, signal.SIGKILL)

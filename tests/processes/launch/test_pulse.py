@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,22 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert record["silent_s"] >= 0.5 and record["signal"] == 9 and (record["joined"], record["told"]) == (True, False)
     assert "was silent for" in rank.stderr and "rank 3 (a solver of group 0)" in rank.stderr
     assert record["silent_key"] == "solvers.timeout_s" and "longer than solvers.timeout_s allows" in rank.stderr
+
+
+def test_pause_of_a_rank_and_its_program_is_not_silence(shim: Path, tmp_path: Path) -> None:
+    """As on a busy host, or if the job is suspended."""
+    beats = "open('begun', 'w').close()\nfor _ in range(20):\n    beat()\n    work(0.05)\ntell(7)"
+    rank = PulseRank(shim, tmp_path, beats, timeout_s=1)
+    wait_until((tmp_path / "begun").exists, alive=rank.process)
+    pid = rank.process.pid
+    program = int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+    for stopped in (pid, program):
+        os.kill(stopped, signal.SIGSTOP)
+    time.sleep(2)
+    for stopped in (pid, program):
+        os.kill(stopped, signal.SIGCONT)
+        time.sleep(0.1)
+    assert rank.end() == (0, {}), rank.stderr
 
 
 def test_solver_may_be_silent_for_longer_before_its_first_step(shim: Path, tmp_path: Path) -> None:
