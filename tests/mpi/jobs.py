@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,16 @@ def kill_ranks(folder: Path) -> None:
     for rank in ranks_of(folder):
         with contextlib.suppress(psutil.NoSuchProcess):  # the process has just ended
             rank.kill()
+
+
+def ranks_that(folder: Path, hold: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    """Processes as of `ranks_of` for which a condition holds, without those that end meanwhile."""
+    found = []
+    for process in ranks_of(folder):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if hold(process):
+                found.append(process)
+    return found
 
 
 def named(processes: Iterable[psutil.Process], name: str) -> list[psutil.Process]:

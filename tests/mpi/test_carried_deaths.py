@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from carried_job import check, write_job
-from jobs import DRAIN, PROGRAMS, JobFolder, ranks_of, variables_of
+from jobs import DRAIN, PROGRAMS, JobFolder, ranks_that, variables_of
 
 Build = Callable[..., Path]
 Require = Callable[[str], str]
@@ -19,7 +19,7 @@ Require = Callable[[str], str]
 
 def victim(folder: JobFolder, what: str) -> psutil.Process | None:
     """Return a process of the first group: its program, the launcher of that, the carrier, or the carrier's parent."""
-    carriers = [process for process in ranks_of(folder.path) if process.name() == "mpidata-carrier"]
+    carriers = ranks_that(folder.path, lambda process: process.name() == "mpidata-carrier")
     carriers = [process for process in carriers if variables_of(process)["OMPI_COMM_WORLD_RANK"] == "2"]
     below = carriers[0].children(recursive=True) if carriers else []
     programs = [process for process in below if process.name().startswith("pattern")]

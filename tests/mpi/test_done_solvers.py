@@ -2,7 +2,7 @@
 
 import time
 
-from jobs import JobFolder, ranks_of, variables_of
+from jobs import JobFolder, ranks_that, variables_of
 from killing import events_of
 from waiting import wait_until
 
@@ -22,7 +22,7 @@ def test_finished_solvers_keep_no_core_busy(folder: JobFolder) -> None:
     folder.job(solvers={"function": "functions.steps:simulate"})
     job, began = folder.start(), time.monotonic()
     wait_until(lambda: any(event["event"] == "group_left" for event in events_of(folder.path)), 60, alive=job)
-    ranks = [one for one in ranks_of(folder.path) if variables_of(one).get("OMPI_COMM_WORLD_RANK") == "2"]
+    ranks = ranks_that(folder.path, lambda one: variables_of(one).get("OMPI_COMM_WORLD_RANK") == "2")
     (solver,) = [one for one in ranks if one.name() != "mpidata-rank"]
     time.sleep(0.5)  # time for the solver to fall asleep
     before = sum(solver.cpu_times()[:2])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from jobs import JobFolder, ranks_of, variables_of
+from jobs import JobFolder, ranks_that, variables_of
 from waiting import wait_until
 
 pytestmark = pytest.mark.full
@@ -43,9 +43,7 @@ def test_idle_ranks_rarely_wake_up(folder: JobFolder, ranks_per_replica: int) ->
     job, began = folder.start(), time.monotonic()
     wait_until((folder.path / "begun").exists, 60, alive=job)
     time.sleep(4.0)  # the ranks have waited for as long
-    ranks = [
-        one for one in ranks_of(folder.path) if one.name() != "mpidata-rank" and "MPIDATA_PULSE" in variables_of(one)
-    ]
+    ranks = ranks_that(folder.path, lambda one: one.name() != "mpidata-rank" and "MPIDATA_PULSE" in variables_of(one))
     of = {int(variables_of(one)["OMPI_COMM_WORLD_RANK"]): one for one in ranks}
     assert sorted(of) == list(range(3 + ranks_per_replica)), ranks
     before = {rank: _switches(one) for rank, one in of.items()}

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import torch
 from inference_campaign import NET, draw, run_draw
-from jobs import DRAIN, MPIFH, PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_of, variables_of
+from jobs import DRAIN, MPIFH, PROGRAMS, JobFolder, Result, config, environment, mpicc, python, ranks_that, variables_of
 from waiting import wait_until
 
 DOUBLE = "def answer(inputs):\n    x = inputs['x']\n    return dict(y=2 * x, sums=x.double().sum(1))\n"
@@ -31,7 +31,7 @@ def write_job(
 
 def inference_ranks(folder: Path) -> list[psutil.Process]:
     """Return the Python process of each inference rank that lives, in order."""
-    found = [process for process in ranks_of(folder) if "mpidata.inference" in " ".join(process.cmdline())]
+    found = ranks_that(folder, lambda process: "mpidata.inference" in " ".join(process.cmdline()))
     return sorted(found, key=lambda process: int(variables_of(process)["OMPI_COMM_WORLD_RANK"]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 import test_inference_leaving as leaving
-from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, python, ranks_of
+from jobs import DRAIN, PROGRAMS, JobFolder, Result, config, python, ranks_that
 from test_inference import DOUBLE, check_complete, events, inference_ranks, write_job
 from waiting import wait_until
 
@@ -165,7 +165,7 @@ def victim(folder: Path, what: str) -> psutil.Process | None:
     """Return the program, its carrier, or the first inference rank; None if it does not exist yet."""
     if what == "inference":
         return next(iter(inference_ranks(folder)), None)
-    carriers = [process for process in ranks_of(folder) if process.name() == "mpidata-carrier"]
+    carriers = ranks_that(folder, lambda process: process.name() == "mpidata-carrier")
     if what == "carrier":
         return next(iter(carriers), None)
     below = [process for carrier in carriers for process in carrier.children(recursive=True)]

@@ -4,7 +4,7 @@ import signal
 
 import psutil
 import pytest
-from jobs import DRAIN, JobFolder, ranks_of, variables_of
+from jobs import DRAIN, JobFolder, ranks_that, variables_of
 from waiting import wait_until
 
 ASKS = """
@@ -36,7 +36,7 @@ def write(folder: JobFolder, net: str, *, all_ask: bool = True, ranks: int = 1, 
 
 def solver_ranks(folder: JobFolder) -> list[psutil.Process]:
     """Return the Python process of each solver rank, rank 0 of the group first."""
-    found = [one for one in ranks_of(folder.path) if one.cmdline()[1:] == ["asks.py"]]
+    found = ranks_that(folder.path, lambda one: one.cmdline()[1:] == ["asks.py"])
     return sorted(found, key=lambda process: int(variables_of(process)["OMPI_COMM_WORLD_RANK"]))
 
 

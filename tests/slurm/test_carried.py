@@ -10,7 +10,7 @@ import psutil
 import pytest
 import yaml
 from batch import BatchFolder
-from jobs import BIN, ranks_of, variables_of
+from jobs import BIN, ranks_that, variables_of
 from waiting import wait_until
 
 
@@ -36,7 +36,7 @@ def strike(folder: BatchFolder, what: str, job: str) -> None:
     def struck() -> bool:
         assert folder.state(job).get("JobState") in ("PENDING", "RUNNING"), folder.output(job)
         with contextlib.suppress(psutil.Error):
-            carriers = [rank for rank in ranks_of(folder.path) if rank.name() == "mpidata-carrier"]
+            carriers = ranks_that(folder.path, lambda rank: rank.name() == "mpidata-carrier")
             launchers = [child for rank in carriers for child in rank.children() if child.name() == "srun"]
             for process in psutil.process_iter() if launchers else ():
                 with contextlib.suppress(psutil.Error):

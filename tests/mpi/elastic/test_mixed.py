@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from exact_job import books, who_took_part, write_parts
-from jobs import JobFolder, Result, ranks_of
+from jobs import JobFolder, Result, ranks_that
 from killing import events_of
 from stream_job import check, write_job
 from waiting import wait_until
@@ -101,7 +101,7 @@ def test_stream_and_files_are_exact_after_a_loader_death(folder: JobFolder, kill
     job = write(folder, kills, loaders=2, pause_s=0.05)
     process, begun = folder.start(), time.monotonic()
     wait_until(lambda: any(event["event"] == "epoch" for event in events_of(folder.path)), 60, alive=process)
-    next(rank for rank in ranks_of(folder.path) if "mpidata.loader" in rank.cmdline()).kill()
+    ranks_that(folder.path, lambda rank: "mpidata.loader" in rank.cmdline())[0].kill()
     result = folder.finish(process, 60, begun)
     folder.assert_nothing_left()
     check_both(job, result)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from exact_job import books
-from jobs import JobFolder, Result, ranks_of, read_lines, variables_of
+from jobs import JobFolder, Result, ranks_that, read_lines, variables_of
 from served_job import check, complete, write_job
 from waiting import wait_until
 
@@ -50,7 +50,7 @@ def kill_server(folder: JobFolder, result_of: Callable[[], Result], number: int,
         return any(event["event"] == "checkpoint" and event["batch"] > 0 for event in events)
 
     wait_until(has_checkpoint, 60)
-    servers = [rank for rank in ranks_of(folder.path) if "mpidata.server" in rank.cmdline()]
+    servers = ranks_that(folder.path, lambda rank: "mpidata.server" in rank.cmdline())
     assert len(servers) == 2
     sorted(servers, key=lambda rank: int(variables_of(rank)["OMPI_COMM_WORLD_RANK"]))[number].send_signal(by)
 

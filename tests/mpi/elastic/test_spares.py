@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from exact_job import POINTS, SECOND_DEATHS, books, check, draw_with_spares, run
-from jobs import BIN, JobFolder, environment, ranks_of, variables_of
+from jobs import BIN, JobFolder, environment, ranks_of, ranks_that, variables_of
 from killing import events_of
 from waiting import wait_until
 
@@ -80,7 +80,7 @@ def test_hung_spare_is_killed_after_timeout_s(folder: JobFolder) -> None:
 
     def stop_spare() -> None:
         wait_until(lambda: any(book.stat().st_size for book in folder.path.glob("runs/job/1/book-*.jsonl")), 60)
-        ranks = [one for one in ranks_of(folder.path) if variables_of(one).get("OMPI_COMM_WORLD_RANK") == "3"]
+        ranks = ranks_that(folder.path, lambda one: variables_of(one).get("OMPI_COMM_WORLD_RANK") == "3")
         (spare,) = [one for one in ranks if one.name() != "mpidata-rank"]
         spare.suspend()
 
