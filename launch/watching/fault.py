@@ -16,6 +16,8 @@ __all__ = ["Fault", "find_fault", "first_fault"]
 
 _ABORT = re.compile(r"MPI_ABORT was invoked on rank (\d+).*?Errorcode: (-?\d+)", re.DOTALL)
 _LOST_HOST = re.compile(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", re.DOTALL)
+_INIT = re.compile(r"An error occurred in MPI_Init")
+_INIT_EXITS = (14, 16, 17)  # MPI_ERR_UNKNOWN, MPI_ERR_OTHER and MPI_ERR_INTERN of Open MPI
 _NO_NOTE = (
     "is gone without an exit note: it was killed together with its mpidata-rank, or the note could not be written"
 )
@@ -61,6 +63,7 @@ def find_fault(attempt: Attempt, end: LauncherEnd, blamed: list[Exit]) -> Fault:
     return (
         _lost_host(attempt, end)
         or _vanished(attempt, end)
+        or _failed_init(attempt, blamed)
         or _first(first_fault(attempt, blamed), _fault_of_a_spawned_group(attempt), _fault_of_a_spawned_loader(attempt))
         or _launcher_fault(attempt, end)
     )
@@ -82,6 +85,18 @@ def _vanished(attempt: Attempt, end: LauncherEnd) -> Fault | None:
     if spawned is not None or (not attempt.fault_tolerant and any(not ended.told for ended in attempt.bad_ends())):
         return None  # the launcher has killed all because one has ended badly
     return _ended(attempt, end.vanished, _NO_NOTE, True)
+
+
+def _failed_init(attempt: Attempt, blamed: list[Exit]) -> Fault | None:
+    """Find a failure of Open MPI's MPI_Init, which exits like a program: a rank died during it that left no note."""
+    if attempt.joined() or not blamed or not _INIT.search(attempt.launcher_said()):
+        return None
+    first = blamed[0]
+    if first.told or first.joined or first.cause != "exit" or first.status not in _INIT_EXITS:
+        return None
+    why = "a rank was killed meanwhile together with its mpidata-rank, or MPI cannot connect the ranks"
+    log = attempt.run.launcher_log
+    return Fault(f"MPI_Init failed: {why}. See {log}. {_resume(attempt)}", log, died=True, at=first.at)
 
 
 def first_fault(attempt: Attempt, bad_ends: list[Exit]) -> Fault | None:

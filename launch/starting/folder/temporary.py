@@ -104,11 +104,17 @@ def _make_locked(parent: Path) -> tuple[Path, int]:
     """Make a folder, and lock it before anybody can take it for an abandoned one; raises OSError."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=parent))
-        with contextlib.suppress(BlockingIOError, FileNotFoundError):  # another process removes it
+        try:
             lock = _lock(folder)
-            if os.path.exists(folder):
-                return folder, lock
-            os.close(lock)
+        except (BlockingIOError, FileNotFoundError):  # another process removes it
+            continue
+        except OSError:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            raise
+        if os.path.exists(folder):
+            return folder, lock
+        os.close(lock)
 
 
 def _lock(folder: Path) -> int:

@@ -1,3 +1,4 @@
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -63,6 +64,17 @@ def test_folder_that_is_removed_before_its_lock_is_created_again(
     monkeypatch.setattr(tempfile, "mkdtemp", make_and_remove)
     with temporary.make_folders(tmp_path) as folders:
         assert len(times) == 2 and folders.session.is_dir() and (folders.session / "run").exists()
+
+
+def test_folder_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(temporary.fcntl, "flock", fails)
+    with pytest.raises(LaunchError, match="No locks available"):
+        temporary.make_folders(tmp_path)
+    assert os.listdir(tmp_path) == []
 
 
 def test_missing_temporary_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,32 @@ def test_mpidata_rank_killed_while_ranks_start_is_the_cause(case: EndedRun, text
     assert found.summary["error"].startswith(f"The mpidata-rank of a rank {how}, and the job with it. ") and found.died
 
 
+_INIT = "[vm:00000] *** An error occurred in MPI_Init_thread\n[vm:00000] *** Unknown error\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "said", "joined", "of_mpi"),
+    [
+        ({"exit": 14}, _INIT, False, True),
+        ({"exit": 3}, _INIT, False, False),
+        ({"signal": 11}, _INIT, False, False),
+        ({"exit": 14}, "", False, False),
+        ({"exit": 14}, _INIT, True, False),
+    ],
+)
+def test_mpi_init_that_fails_since_a_rank_without_a_note_was_killed_is_no_fault_of_a_program(
+    case: EndedRun, first: dict[str, int], said: str, joined: bool, of_mpi: bool
+) -> None:
+    case.run.launcher_log.write_text(said)
+    case.record(2, ago_s=2, joined=False, **first)
+    case.record(5, ago_s=1, joined=False, exit=14)
+    if joined:
+        case.joined(3)
+    error = case.settle(1)[2]
+    assert error.startswith("MPI_Init failed: a rank was killed" if of_mpi else "Trainer 1 (rank 2) ")
+    assert case.died == (of_mpi or "signal" in first) and case.early == (not joined)
+
+
 def test_launcher_failure_before_any_rank_started_is_reported(case: EndedRun) -> None:
     case.run.launcher_log.write_text("no room\n")
     assert case.settle(213)[2].startswith("The launcher ended with exit status 213 before any rank had started. ")
