@@ -143,6 +143,8 @@ _INIT = "[vm:00000] *** An error occurred in MPI_Init_thread\n[vm:00000] *** Unk
         ({"exit": 14}, _INIT, False, True),
         ({"exit": 3}, _INIT, False, False),
         ({"signal": 11}, _INIT, False, False),
+        ({"abort": 14}, _INIT, False, False),
+        ({"exit": 14, "joined": True}, _INIT, False, False),
         ({"exit": 14}, "", False, False),
         ({"exit": 14}, _INIT, True, False),
     ],
@@ -151,7 +153,7 @@ def test_mpi_init_that_fails_since_a_rank_without_a_note_was_killed_is_no_fault_
     case: EndedRun, first: dict[str, int], said: str, joined: bool, of_mpi: bool
 ) -> None:
     case.run.launcher_log.write_text(said)
-    case.record(2, ago_s=2, joined=False, **first)
+    case.record(2, ago_s=2, **{"joined": False, **first})
     case.record(5, ago_s=1, joined=False, exit=14)
     if joined:
         case.joined(3)
