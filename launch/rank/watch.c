@@ -41,8 +41,8 @@ typedef struct {
     uint64_t counted;             /* when dead ranks were last looked for */
     int dead;                     /* whether a rank of this start of the run has died */
     long looks;                   /* how often dead ranks were looked for */
-    uint64_t watched, watched_at; /* since when the program is watched without a gap, and when it was last */
-    uint64_t silent;              /* how long the program had been silent at the last look */
+    uint64_t watched_at;          /* when the program was last looked at */
+    uint64_t silent;              /* how long it had been silent then */
     uint64_t looked_at_child;     /* when it was last checked whether the program is stopped */
     mates_t mates;
     held_up_t held_up;
@@ -76,16 +76,13 @@ static uint64_t silence(watch_t *watch, unsigned flags, uint64_t now)
 {
     static const uint64_t COUNTS = 600000000;
     const uint64_t beat = atomic_load(&watch->pulse->beat_ns), slept = now - watch->watched_at, before = watch->silent;
-    if (slept > 3 * SECOND) watch->watched = now;
     watch->watched_at = now;
     watch->silent = 0;
     if (!is_replaced() && me.role != MPIDATA_ROLE_SERVER) return 0;
     if (!(flags & MPIDATA_PULSE_JOINED) || flags & MPIDATA_PULSE_LEFT || !beat) return 0;
-    uint64_t since = beat > watch->watched ? beat : watch->watched;
-    if (watch->mates.waited > since) since = watch->mates.waited;
-    const uint64_t most = before + (slept < COUNTS ? slept : COUNTS);
-    watch->silent = now > since ? now - since : 0;
-    if (watch->silent > most) watch->silent = most;
+    const uint64_t since = beat > watch->mates.waited ? beat : watch->mates.waited;
+    const uint64_t silent = now > since ? now - since : 0, most = before + (slept < COUNTS ? slept : COUNTS);
+    watch->silent = silent < most ? silent : most;
     return watch->silent;
 }
 

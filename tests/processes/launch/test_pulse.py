@@ -23,7 +23,8 @@ def test_a_silent_solver_is_ended(shim: Path, tmp_path: Path, then: str) -> None
     assert record["silent_key"] == "solvers.timeout_s" and "longer than solvers.timeout_s allows" in rank.stderr
 
 
-def test_pause_of_a_rank_and_its_program_is_not_silence(shim: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [2, 4])
+def test_pause_of_a_rank_and_its_program_is_not_silence(shim: Path, tmp_path: Path, seconds: int) -> None:
     """As on a busy host, or if the job is suspended."""
     beats = "open('begun', 'w').close()\nfor _ in range(20):\n    beat()\n    work(0.05)\ntell(7)"
     rank = PulseRank(shim, tmp_path, beats, timeout_s=1)
@@ -32,7 +33,7 @@ def test_pause_of_a_rank_and_its_program_is_not_silence(shim: Path, tmp_path: Pa
     program = int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
     for stopped in (pid, program):
         os.kill(stopped, signal.SIGSTOP)
-    time.sleep(2)
+    time.sleep(seconds)
     for stopped in (pid, program):
         os.kill(stopped, signal.SIGCONT)
         time.sleep(0.1)
